@@ -1,0 +1,64 @@
+# Every target sets up what it needs by itself. Only Python >= 3.11 is assumed
+# (and Go >= 1.26, or Kubernetes binaries, for what needs a control plane).
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SIMULATOR ?= 1
+VM_CRD ?=
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench generate
+
+help:  ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Bullpen needs Python >= 3.11; say which one with: make PYTHON=python3.12"; exit 1; }
+	@echo "setting up $(VENV) (first time only)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+setup: $(VENV)/.installed  ## make the Python environment
+
+lock:  ## resolve the dependencies anew into requirements.lock
+	@$(BIN)/pip install --quiet uv
+	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
+
+lint: $(VENV)/.installed  ## ruff, mypy strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --verbose=false
+
+format: $(VENV)/.installed  ## let ruff write the layout
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: $(VENV)/.installed  ## every level, on a real control plane
+	$(BIN)/pytest
+
+test-fast: $(VENV)/.installed  ## the inner loop: no control plane, seconds
+	$(BIN)/pytest -m "not cluster"
+
+cluster: $(VENV)/.installed  ## control plane, CRDs and the KubeVirt stand-in, without the controller
+	@$(BIN)/python -m e2e.cluster up --simulator $(SIMULATOR) $(if $(VM_CRD),--vm-crd $(VM_CRD))
+
+cluster-down: $(VENV)/.installed  ## stop what make cluster started
+	@$(BIN)/python -m e2e.cluster down
+
+demo: $(VENV)/.installed  ## see a pool fill and claims served, on this machine
+	@$(BIN)/python -m e2e.demo up
+
+demo-down: $(VENV)/.installed  ## stop what make demo started
+	@$(BIN)/python -m e2e.demo down
+
+bench: $(VENV)/.installed  ## the benchmarks, with their thresholds
+	$(BIN)/python -m benchmarks handover
+	$(BIN)/python -m benchmarks scale
+
+generate: $(VENV)/.installed  ## CRD manifests and the state-machine page
+	$(BIN)/python -m crds.generate
+	$(BIN)/python -m statemachines.diagrams
