@@ -1,0 +1,174 @@
+"""Every condition type and reason of the API as a documented constant, and the condition itself.
+
+A reason is API: scripts wait for it. This module must never decide which reason holds.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from crds.schema import Message, Model, Time, list_map
+
+
+class Truth(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class PoolCondition(StrEnum):
+    """The condition types of a pool."""
+
+    READY = "Ready"
+    """Surfaces always: True while the pool works; the summary that kstatus, Flux and Helm read."""
+    WARM = "Warm"
+    """Surfaces always: False only when VMs are short for longer than twice their usual boot time."""
+    PROGRESSING = "Progressing"
+    """Surfaces always: True while VMs are being made or removed to reach the target."""
+    DEGRADED = "Degraded"
+    """Surfaces always: True when something needs a person's eye though claims may still be served."""
+    CAPACITY_AVAILABLE = "CapacityAvailable"
+    """Surfaces always: False when limits, a quota or the cluster leave no room for another VM."""
+
+
+class PoolReason(StrEnum):
+    """Why a pool's condition is as it is."""
+
+    SERVING = "Serving"
+    """Surfaces when nothing stands in the pool's way (Ready)."""
+    SPEC_INVALID = "SpecInvalid"
+    """Surfaces when the stored pool can't be read under the present schema (Ready)."""
+    TEMPLATE_INVALID = "TemplateInvalid"
+    """Surfaces when Bullpen or KubeVirt refuses the template; the message says why (Ready)."""
+    TEMPLATE_TOO_LARGE = "TemplateTooLarge"
+    """Surfaces when the stored template is over 256 kB; no VM is made from it (Ready)."""
+    BRAKE_OPEN = "BrakeOpen"
+    """Surfaces when VMs failed again and again: creations back off, one probe at a time (Ready, Degraded)."""
+    QUOTA_REFUSED = "QuotaRefused"
+    """Surfaces when a quota of the namespace refuses another VM (Ready, CapacityAvailable)."""
+    API_REFUSED = "ApiRefused"
+    """Surfaces when the API server refuses a write for another reason, which is told (Ready, Degraded)."""
+    SUSPENDED = "Suspended"
+    """Surfaces when spec.suspend is true: nothing is made or removed (Progressing)."""
+    DELETING = "Deleting"
+    """Surfaces when the pool is being deleted; the message says what remains (Ready, Progressing)."""
+    INTERNAL_ERROR = "InternalError"
+    """Surfaces when a pass ended in an error of Bullpen's own; it is tried again (Ready, Degraded)."""
+
+    TARGET_REACHED = "TargetReached"
+    """Surfaces when as many VMs are warm as are aimed at (Warm, Progressing)."""
+    FILLING = "Filling"
+    """Surfaces when missing VMs are being made and are not late (Warm, Progressing)."""
+    SHORT = "Short"
+    """Surfaces when VMs have been missing for longer than twice their usual boot time (Warm)."""
+    SHRINKING = "Shrinking"
+    """Surfaces when surplus VMs are being removed (Progressing)."""
+
+    AS_EXPECTED = "AsExpected"
+    """Surfaces when nothing needs a person's eye (Degraded)."""
+    VMS_FAILED = "VMsFailed"
+    """Surfaces when VMs failed lately, though not often enough to open the brake (Degraded)."""
+
+    BELOW_LIMITS = "BelowLimits"
+    """Surfaces when another VM may be made (CapacityAvailable)."""
+    MAX_REPLICAS_REACHED = "MaxReplicasReached"
+    """Surfaces when limits.maxReplicas keeps a wanted VM from being made (CapacityAvailable)."""
+    UNSCHEDULABLE = "Unschedulable"
+    """Surfaces when the cluster has no node for a VM (CapacityAvailable)."""
+
+
+class ClaimCondition(StrEnum):
+    """The condition types of a claim."""
+
+    BOUND = "Bound"
+    """Surfaces always: True from the moment that a VM was handed over."""
+    READY = "Ready"
+    """Surfaces always: True while the VM is usable: it runs, is ready and has an address."""
+    FINISHED = "Finished"
+    """Surfaces when the claim is over: released, expired, failed or lost."""
+    DISRUPTED = "Disrupted"
+    """Surfaces when the VM's guest was restarted after the hand-over."""
+
+
+class ClaimReason(StrEnum):
+    """Why a claim's condition is as it is."""
+
+    QUEUED = "Queued"
+    """Surfaces when no VM is warm and the claim waits for its turn (Bound, Ready)."""
+    POOL_NOT_FOUND = "PoolNotFound"
+    """Surfaces when the pool does not exist; the claim binds when it appears (Bound, Ready)."""
+    POOL_DELETING = "PoolDeleting"
+    """Surfaces when the pool is being deleted and hands nothing over any more (Bound, Ready)."""
+    POOL_INVALID = "PoolInvalid"
+    """Surfaces when the pool's own spec or template is refused, so that no VM can come (Bound, Ready)."""
+    SPEC_INVALID = "SpecInvalid"
+    """Surfaces when the stored claim can't be read under the present schema (Bound, Ready)."""
+    METADATA_REFUSED = "MetadataRefused"
+    """Surfaces when the API server refuses the claim's spec.metadata on the VM (Bound, Ready)."""
+    METADATA_CONFLICT = "MetadataConflict"
+    """Surfaces when spec.metadata has a key that the VM has already (Bound, Ready)."""
+    IMPOSSIBLE = "Impossible"
+    """Surfaces when the pool could never serve the claim; the message says why (Bound, Ready, Finished)."""
+    NOTHING_WARM = "NothingWarm"
+    """Surfaces when whenEmpty is Fail and no VM was warm (Bound, Ready)."""
+
+    HANDED_OVER = "HandedOver"
+    """Surfaces when the claim has its VM (Bound)."""
+    USABLE = "Usable"
+    """Surfaces when the VM runs, is ready and has an address (Ready)."""
+    NOT_READY = "NotReady"
+    """Surfaces when the handed-over VM is not ready at the moment (Ready)."""
+    NO_ADDRESS = "NoAddress"
+    """Surfaces when the handed-over VM has no address at the moment (Ready)."""
+    DEAD_ON_ARRIVAL = "DeadOnArrival"
+    """Surfaces when the VM's guest had died before the hand-over was published (Ready)."""
+    GUEST_RESTARTED = "GuestRestarted"
+    """Surfaces when the VM runs as a new instance: what was in its memory is gone (Disrupted)."""
+
+    RELEASING = "Releasing"
+    """Surfaces when the VM is being given back (Ready)."""
+    LIFETIME_OVER = "LifetimeOver"
+    """Surfaces when the VM is being given back because spec.lifetime is over (Ready)."""
+    RELEASED = "Released"
+    """Surfaces when the VM was given back (Ready, Finished)."""
+    EXPIRED = "Expired"
+    """Surfaces when spec.timeout passed before a VM was handed over (Ready, Finished)."""
+    FAILED = "Failed"
+    """Surfaces when the claim can't be served and will not be tried again (Ready, Finished)."""
+    LOST = "Lost"
+    """Surfaces when the VM disappeared under the claim; the message says which and when (Ready, Finished)."""
+    POOL_DELETED = "PoolDeleted"
+    """Surfaces when the VM was lost to a foreground deletion of its pool (Ready, Finished)."""
+
+
+REASON_PATTERN = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+TYPE_PATTERN = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+
+
+class Condition(Model):
+    """One aspect of an object's state, as every Kubernetes tool reads it (metav1.Condition)."""
+
+    type: Annotated[str, Field(max_length=316, pattern=TYPE_PATTERN)] = Field(
+        description="What this condition is about."
+    )
+    status: Truth = Field(description="True, False or Unknown.")
+    observed_generation: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**53,
+        description="The metadata.generation that the condition was found for.",
+    )
+    last_transition_time: Time = Field(description="When status last changed.")
+    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=REASON_PATTERN)] = Field(
+        description="Why, as one word for programs."
+    )
+    message: Message = Field(description="Why, as a sentence for people.")
+
+
+Conditions = Annotated[tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))]

@@ -1,0 +1,285 @@
+"""VirtualMachinePool: a template and how many booted VMs of it are kept ready.
+
+The source of truth of the pool's CRD. It must never decide anything: it says what may be written.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from crds.conditions import Conditions
+from crds.durations import PATTERN, Duration, PositiveDuration
+from crds.labels import TemplateAnnotations, TemplateLabels
+from crds.parsing import parsed
+from crds.schema import PRESERVE_UNKNOWN, SET, Count, Model, ObjectMeta, Rule, Time, rules
+from crds.warm import WarmCapacity, WarmStatus
+
+
+class ReadinessWhen(StrEnum):
+    """What a VM must have reached to count as warm."""
+
+    READY = "Ready"
+    AGENT_CONNECTED = "AgentConnected"
+    RUNNING = "Running"
+
+
+class ClaimOrder(StrEnum):
+    """Which warm VM the next claim gets."""
+
+    OLDEST = "Oldest"
+    NEWEST = "Newest"
+
+
+# CEL can't see into fields that the schema does not name, so the few that a rule needs are named. The rest of
+# a VirtualMachine's spec is KubeVirt's to check.
+_VM_SPEC: dict[str, JsonValue] = {
+    **PRESERVE_UNKNOWN,
+    **rules(
+        Rule(
+            "!has(self.running)",
+            "remove running and write runStrategy: Always or RerunOnFailure, which took its place",
+            ".running",
+        )
+    ),
+    "required": ["template"],
+    "properties": {
+        "runStrategy": {
+            "type": "string",
+            "enum": ["Always", "RerunOnFailure"],
+            "description": "Always (also when absent) or RerunOnFailure: VMs of a pool run.",
+        },
+        "running": {
+            "type": "boolean",
+            "description": "Refused: write runStrategy: Always or RerunOnFailure instead.",
+        },
+        "template": {
+            "type": "object",
+            **PRESERVE_UNKNOWN,
+            "description": "The template of the VirtualMachineInstance, as in a VirtualMachine: "
+            "domain, volumes, networks and so on.",
+        },
+    },
+}
+
+
+class TemplateMetadata(Model):
+    """Labels and annotations of every VM of the pool."""
+
+    labels: TemplateLabels | None = Field(
+        default=None, description="Labels of every VM. Keys under bullpen.dev/ are Bullpen's own."
+    )
+    annotations: TemplateAnnotations | None = Field(
+        default=None, description="Annotations of every VM. Keys under bullpen.dev/ are Bullpen's own."
+    )
+
+
+class VMTemplate(Model):
+    """What every VM of the pool is made from."""
+
+    metadata: TemplateMetadata | None = Field(
+        default=None, description="Labels and annotations of every VM of the pool."
+    )
+    spec: dict[str, Any] = Field(
+        description="The spec of a kubevirt.io/v1 VirtualMachine. Each VM gets a name of its own, and so "
+        "does each of its dataVolumeTemplates. What would make VMs clash is refused: a fixed MAC address, "
+        "firmware uuid or serial, and a persistentVolumeClaim volume that is not read-only.",
+        json_schema_extra=_VM_SPEC,
+    )
+
+
+class Limits(Model):
+    """Caps over all VMs of the pool, claimed ones included."""
+
+    max_replicas: int = Field(
+        default=100,
+        ge=0,
+        le=10_000,
+        description="How many VMs may exist at once: warm, booting, claimed and terminating ones together.",
+    )
+    max_concurrent_creations: int = Field(
+        default=10,
+        ge=1,
+        le=1_000,
+        description="How many VMs may be between their creation and being warm at once.",
+    )
+    max_concurrent_deletions: int = Field(
+        default=10, ge=1, le=1_000, description="How many VMs may be on their way out at once."
+    )
+
+
+class Readiness(Model):
+    """When a VM counts as warm; checked again for as long as it is warm."""
+
+    when: ReadinessWhen = Field(
+        default=ReadinessWhen.READY,
+        description="Ready: KubeVirt's Ready condition, which includes the template's readiness probe. "
+        "AgentConnected: the guest agent answers. Running: the guest was started.",
+    )
+    conditions: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=316)], ...],
+        Field(max_length=8, json_schema_extra=SET),
+    ] = Field(
+        default=(),
+        description="More condition types of the VirtualMachineInstance that must be True as well.",
+    )
+    min_ready_seconds: int = Field(
+        default=0,
+        ge=0,
+        le=3_600,
+        description="For how many seconds a VM must have been ready before it counts as warm.",
+    )
+    deadline: PositiveDuration = Field(
+        default="15m",
+        description="A VM that is not warm so long after its creation has failed and is replaced.",
+    )
+    unready_grace: Duration = Field(
+        default="2m",
+        description="A warm VM that stops being ready is not handed over from that moment on, "
+        "and is replaced when it is not ready again after so long.",
+    )
+
+
+class LifetimePolicy(Model):
+    """How long claims of this pool may keep their VMs."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                f"!has(self.default) || !has(self.max) || !self.default.matches('{PATTERN}') || "
+                f"!self.max.matches('{PATTERN}') || duration(self.default) <= duration(self.max)",
+                "lifetime.default must not be longer than lifetime.max: raise max or lower default",
+                ".default",
+            )
+        )
+    )
+
+    default: PositiveDuration | None = Field(
+        default=None,
+        description="Lifetime of a claim that names none, from its bind. Absent: until it is deleted "
+        "(or max, where that is set).",
+    )
+    max: PositiveDuration | None = Field(
+        default=None,
+        description="Longest lifetime of a claim, from its bind. Who asks for more gets this.",
+    )
+
+
+class ClaimsPolicy(Model):
+    """How claims are served."""
+
+    order: ClaimOrder = Field(
+        default=ClaimOrder.OLDEST, description="Which warm VM goes first: the Oldest or the Newest."
+    )
+    lifetime: LifetimePolicy | None = Field(default=None, description="How long a claim may keep its VM.")
+
+
+class PoolSpec(Model):
+    """What is wanted of the pool."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.warm.replicas <= self.limits.maxReplicas",
+                "warm.replicas must not be more than limits.maxReplicas: "
+                "raise limits.maxReplicas (100 when it is not written) or lower warm.replicas",
+                ".warm.replicas",
+            )
+        )
+    )
+
+    template: VMTemplate = Field(
+        description="What every VM of the pool is made from. A change applies to VMs that are made after it."
+    )
+    warm: WarmCapacity = Field(default=WarmCapacity(), description="How many unclaimed VMs to keep.")
+    limits: Limits = Field(default=Limits(), description="Caps over all VMs of the pool, claimed ones too.")
+    readiness: Readiness = Field(default=Readiness(), description="When a VM counts as warm.")
+    claims: ClaimsPolicy = Field(default=ClaimsPolicy(), description="How claims are served.")
+    suspend: bool = Field(
+        default=False,
+        description="While true no VM is made or removed; claims are still served from what is warm.",
+    )
+
+
+class InstanceCounts(Model):
+    """How many VMs are in each state; together they are status.total."""
+
+    provisioning: Count = Field(default=0, description="Made, not yet warm.")
+    warm: Count = Field(default=0, description="Ready to be handed over.")
+    unready: Count = Field(default=0, description="Were warm and are not now; within their grace.")
+    claimed: Count = Field(default=0, description="Handed over to claims.")
+    draining: Count = Field(default=0, description="Chosen for deletion; can't be claimed any more.")
+    terminating: Count = Field(default=0, description="Being deleted.")
+    failed: Count = Field(default=0, description="Gave up: deadline passed, crashed, or lost while warm.")
+
+
+class LeadTime(Model):
+    """How long VMs took from creation to warm, over the last ones."""
+
+    p50: float | None = Field(default=None, ge=0, le=1e9, description="Half of them were faster; in seconds.")
+    p95: float | None = Field(default=None, ge=0, le=1e9, description="19 of 20 were faster; in seconds.")
+
+
+class Demand(Model):
+    """What is asked of the pool."""
+
+    pending: Count = Field(default=0, description="Claims that wait for a VM.")
+    oldest_pending_since: Time | None = Field(
+        default=None, description="Since when the longest-waiting claim has been waiting."
+    )
+    lead_time_seconds: LeadTime | None = Field(
+        default=None, description="How long VMs took from creation to warm, over the last ones."
+    )
+
+
+class Brake(Model):
+    """The failure brake: after repeated failures creations back off."""
+
+    open_since: Time | None = Field(default=None, description="When it opened; absent while it is closed.")
+    failures: Count = Field(default=0, description="Failures in a row.")
+    next_probe_time: Time | None = Field(default=None, description="When the next single VM is tried.")
+
+
+class PoolStatus(Model):
+    """What was found."""
+
+    observed_generation: int | None = Field(
+        default=None, ge=0, le=2**53, description="The metadata.generation that this status was found for."
+    )
+    replicas: Count = Field(default=0, description="Unclaimed VMs: warm, unready and booting.")
+    total: Count = Field(default=0, description="All VMs of the pool, claimed and terminating ones included.")
+    instances: InstanceCounts | None = Field(default=None, description="How many VMs are in each state.")
+    warm: WarmStatus | None = Field(default=None, description="How warm the pool is, and who decided.")
+    current_revision: Annotated[str, Field(max_length=63)] | None = Field(
+        default=None, description="The revision of the template that new VMs are made from."
+    )
+    updated_replicas: Count = Field(default=0, description="Unclaimed VMs of the current revision.")
+    demand: Demand | None = Field(default=None, description="What is asked of the pool.")
+    brake: Brake | None = Field(default=None, description="The failure brake.")
+    selector: Annotated[str, Field(max_length=512)] | None = Field(
+        default=None, description="Label selector of the pool's unclaimed VMs, for the scale subresource."
+    )
+    conditions: Conditions = Field(
+        default=(), description="Ready, Warm, Progressing, Degraded and CapacityAvailable."
+    )
+
+
+class VirtualMachinePool(Model):
+    """Keeps booted virtual machines of one template ready for the VirtualMachineClaims of its namespace."""
+
+    api_version: Literal["bullpen.dev/v1alpha1"] = "bullpen.dev/v1alpha1"
+    kind: Literal["VirtualMachinePool"] = "VirtualMachinePool"
+    metadata: ObjectMeta
+    spec: PoolSpec = Field(description="What is wanted of the pool.")
+    status: PoolStatus | None = Field(default=None, description="What was found; written by Bullpen.")
+
+
+def parse_pool(obj: Mapping[str, Any]) -> VirtualMachinePool:
+    """Read a stored pool.
+
+    Raises:
+        ValueError: in one readable sentence, for an object that an older schema let in.
+            A status that can't be read is left out: it is ours, and is computed anew.
+    """
+    return parsed(VirtualMachinePool, obj)
