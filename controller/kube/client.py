@@ -1,0 +1,268 @@
+"""The one way to the API server: reads that retry, writes that are queued by class and sent once.
+
+It must never send a write that could outlive the lease, and never repeat a write whose outcome is unknown:
+that is the caller's decision.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from controller.kube.config import ClusterConfig
+from controller.kube.errors import (
+    ApiError,
+    NotLeading,
+    NotSent,
+    TooManyRequests,
+    Unauthorized,
+    UnknownOutcome,
+    classify,
+)
+from controller.kube.gate import Gate, Priority, Ticket
+from controller.kube.server_clock import ServerClock
+
+__all__ = ["ApiClient", "Priority"]
+
+_TRIES = 5  # of a read, and of a write that was answered 429
+_LONGEST_PAUSE = 5.0  # seconds between two of them
+_GRACE = 1.0  # seconds that an answer may take longer than the server's own deadline
+_JSON = "application/json"
+_JSON_PATCH = "application/json-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
+
+Params = Mapping[str, str]
+
+
+class ApiClient:
+    """One session with one API server. Paths are absolute (`/api/v1/namespaces/x/pods`), times in seconds.
+
+    Every method raises the errors of `controller.kube.errors`. `timeout` is both the server's deadline for a
+    request and, with a little grace, ours; a write needs more lease than that.
+    """
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        *,
+        max_writes_in_flight: int = 32,
+        timeout: float = 6.0,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.config = config
+        self.timeout = timeout
+        self.gate = Gate(max_writes_in_flight)
+        self.lease_left: Callable[[], float] | None = None
+        self.on_request: Callable[[str, int, float], None] | None = None
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._clock = ServerClock(monotonic, wall)
+        self._deadline = urlencode({"timeout": f"{round(timeout * 1000)}ms"})
+        self._limits = aiohttp.ClientTimeout(total=timeout + _GRACE)
+        self._lazy_session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; requests in flight fail."""
+        if self._lazy_session is not None:
+            await self._lazy_session.close()
+
+    def server_time(self) -> datetime:
+        """The API server's time in UTC; the local clock's before the first answer."""
+        return self._clock.now()
+
+    def clock_agrees(self, tolerance: float = 2.0) -> bool:
+        """Whether the local wall clock is surely within `tolerance` seconds of the server's."""
+        return self._clock.agrees(tolerance)
+
+    # Reads
+
+    async def get(self, path: str, params: Params | None = None, *, step: str = "get") -> bytes:
+        """A consistent read; tried a few times, because repeating it harms nobody."""
+        target = _target(path, urlencode(params or {}))
+        for attempt in range(1, _TRIES):
+            try:
+                return await self.send("GET", target, step=step)
+            except (UnknownOutcome, TooManyRequests, Unauthorized) as error:
+                await self._pause(error, attempt)
+        return await self.send("GET", target, step=step)
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Params, *, idle: float, step: str = "watch"
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body of a long answer in chunks as they come; `idle` seconds without one: UnknownOutcome."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=idle)
+        target = _target(path, urlencode(params))
+        with _translated():
+            async with await self._open("GET", target, None, {"X-Bullpen-Step": step}, limits) as response:
+                if not response.ok:
+                    raise await self._refusal(response)
+                yield response.content.iter_any()
+
+    # Writes
+
+    async def post(
+        self, path: str, obj: Any, *, priority: Priority, step: str, params: Params | None = None
+    ) -> bytes:
+        return await self._write("POST", path, obj, _JSON, priority, step, params)
+
+    async def put(self, path: str, obj: Any, *, priority: Priority, step: str) -> bytes:
+        return await self._write("PUT", path, obj, _JSON, priority, step)
+
+    async def json_patch(
+        self, path: str, ops: list[dict[str, Any]], *, priority: Priority, step: str
+    ) -> bytes:
+        return await self._write("PATCH", path, ops, _JSON_PATCH, priority, step)
+
+    async def merge_patch(self, path: str, patch: Any, *, priority: Priority, step: str) -> bytes:
+        return await self._write("PATCH", path, patch, _MERGE_PATCH, priority, step)
+
+    async def delete(
+        self, path: str, *, uid: str, priority: Priority, step: str, propagation: str | None = None
+    ) -> bytes:
+        """Delete the object of that UID and no other; another one there is a Conflict."""
+        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        return await self._write("DELETE", path, options, _JSON, priority, step)
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        obj: Any,
+        content_type: str,
+        priority: Priority,
+        step: str,
+        params: Params | None = None,
+    ) -> bytes:
+        body = orjson.dumps(obj)
+        target = _target(path, urlencode(params) + "&" + self._deadline if params else self._deadline)
+        for attempt in range(1, _TRIES):
+            try:
+                return await self._write_once(method, target, body, content_type, priority, step)
+            except TooManyRequests as error:  # the only answer that says: surely not applied, come back
+                await self._pause(error, attempt)
+        return await self._write_once(method, target, body, content_type, priority, step)
+
+    async def _write_once(
+        self, method: str, target: str, body: bytes, content_type: str, priority: Priority, step: str
+    ) -> bytes:
+        ticket = self.gate.ask(priority, self._monotonic())
+        try:
+            if not ticket.admitted:
+                await _turn(ticket)
+            if self.lease_left is not None and self.lease_left() <= self.timeout:
+                raise NotLeading(message=f"{step}: the lease may run out before this write would")
+            return await self.send(method, target, body, content_type=content_type, step=step)
+        finally:
+            self.gate.leave(ticket, self._monotonic())
+
+    # One request
+
+    async def send(
+        self, method: str, target: str, body: bytes | None = None, *, content_type: str = _JSON, step: str
+    ) -> bytes:
+        """One request, now and once: no queue, no lease, no retry. `target` carries its query."""
+        headers = {"X-Bullpen-Step": step}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        started = self._monotonic()
+        status = 0
+        try:
+            with _translated():
+                async with await self._open(method, target, body, headers, self._limits) as response:
+                    status = response.status
+                    self._clock.observe(response.headers.get("Date"), started, self._monotonic())
+                    if not response.ok:
+                        raise await self._refusal(response)
+                    return await response.read()
+        finally:
+            if self.on_request is not None:
+                self.on_request(step, status, self._monotonic() - started)
+
+    async def _open(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        limits: aiohttp.ClientTimeout,
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        token = await self.config.authorization.value()
+        if token is not None:
+            headers["Authorization"] = token
+        return self._session().request(
+            method,
+            URL(self.config.server + target, encoded=True),
+            data=body,
+            headers=headers,
+            timeout=limits,
+            server_hostname=self.config.tls_server_name,
+        )
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> ApiError:
+        error = classify(response.status, await response.read(), response.headers.get("Retry-After"))
+        if isinstance(error, Unauthorized):
+            self.config.authorization.refused()
+        return error
+
+    async def _pause(self, error: ApiError, attempt: int) -> None:
+        wanted = error.retry_after if isinstance(error, TooManyRequests) else 0.05 * 3**attempt
+        await self._sleep(min(wanted, _LONGEST_PAUSE) * random.uniform(1.0, 1.3))
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._lazy_session is None:  # not in the constructor: it needs the running loop
+            self._lazy_session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0, ssl=self.config.ssl or False, keepalive_timeout=60.0, ttl_dns_cache=60
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # Not compressed: gzip costs the API server more than the bytes cost the network.
+                headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "bullpen"},
+                read_bufsize=1 << 20,
+            )
+        return self._lazy_session
+
+
+class _translated:  # noqa: N801 - read as a word: with _translated()
+    """aiohttp's and the socket's exceptions as ours. A class, because a generator costs on every request."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            raise NotSent(message=_text(error)) from error
+        if isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
+            raise UnknownOutcome(message=_text(error)) from error
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _target(path: str, query: str) -> str:
+    return f"{path}?{query}" if query else path
+
+
+async def _turn(ticket: Ticket) -> None:
+    future = asyncio.get_running_loop().create_future()
+    ticket.on_admit = lambda: None if future.done() else future.set_result(None)
+    await future

@@ -1,0 +1,101 @@
+"""What we know of one kind: fed by watches, lists and the answers to our own writes, in any order.
+
+The newest resourceVersion wins. It must never show an object older than one it has shown, nor bring one back
+that is gone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+from controller.kube.objects import ObjectMeta
+
+_TOMBSTONES = 10_000
+
+
+class HasMetadata(Protocol):
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+class Store(Generic[T]):
+    """Objects by UID. `on_change(old, new)` is called for each change, None standing for "not there"."""
+
+    def __init__(self, on_change: Callable[[T | None, T | None], None] | None = None) -> None:
+        self.on_change = on_change
+        self._objects: dict[str, T] = {}
+        self._uids: dict[tuple[str, str], str] = {}
+        # UID → the version at which it went. A version, not for ever: an object that lost the label we select
+        # by may come back with the same UID.
+        self._gone: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def get(self, uid: str) -> T | None:
+        return self._objects.get(uid)
+
+    def by_name(self, namespace: str, name: str) -> T | None:
+        """The newest object of that name, also while an older one of the same name is still known."""
+        uid = self._uids.get((namespace, name))
+        return None if uid is None else self._objects[uid]
+
+    def apply(self, obj: T) -> bool:
+        """Take an object as read from anywhere; False if nothing newer was in it."""
+        meta = obj.metadata
+        version = int(meta.resource_version)
+        old = self._objects.get(meta.uid)
+        if old is not None:
+            if version <= int(old.metadata.resource_version):
+                return False
+        elif version <= self._gone.get(meta.uid, -1):
+            return False
+        self._gone.pop(meta.uid, None)
+        self._objects[meta.uid] = obj
+        self._name(meta, version)
+        self._tell(old, obj)
+        return True
+
+    def remove(self, obj: T) -> bool:
+        """Take an object as its DELETED event carries it; False if a newer one is known."""
+        return self._bury(obj.metadata.uid, int(obj.metadata.resource_version))
+
+    def replace(self, objs: Iterable[T], list_rv: str | int) -> None:
+        """Take a consistent, complete list: what is not in it is gone, unless it is newer than the list."""
+        listed = set()
+        for obj in objs:
+            listed.add(obj.metadata.uid)
+            self.apply(obj)
+        for uid in [uid for uid in self._objects if uid not in listed]:
+            self._bury(uid, int(list_rv))
+
+    def _bury(self, uid: str, version: int) -> bool:
+        old = self._objects.get(uid)
+        if old is not None and int(old.metadata.resource_version) > version:
+            return False
+        self._gone[uid] = max(version, self._gone.pop(uid, -1))
+        if len(self._gone) > _TOMBSTONES:
+            del self._gone[next(iter(self._gone))]
+        if old is None:
+            return False
+        del self._objects[uid]
+        name = (old.metadata.namespace, old.metadata.name)
+        if self._uids.get(name) == uid:
+            del self._uids[name]
+        self._tell(old, None)
+        return True
+
+    def _name(self, meta: ObjectMeta, version: int) -> None:
+        name = (meta.namespace, meta.name)
+        holder = self._objects.get(self._uids.get(name, ""))
+        if holder is None or int(holder.metadata.resource_version) <= version:
+            self._uids[name] = meta.uid
+
+    def _tell(self, old: T | None, new: T | None) -> None:
+        if self.on_change is not None:
+            self.on_change(old, new)
