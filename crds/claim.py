@@ -48,16 +48,17 @@ class PoolRef(Model):
 class WhenEmpty(Model):
     """What to do when no VM is warm."""
 
+    # The API server tries the rules on the default, which is {}, before the fields have theirs: hence has().
     model_config = ConfigDict(
         json_schema_extra=rules(
             Rule(
-                "self.policy != 'OrderAfter' || has(self.after)",
+                "has(self.after) || !has(self.policy) || self.policy != 'OrderAfter'",
                 "policy OrderAfter needs after: the wait before one more VM is ordered, like after: 2m",
                 ".after",
                 "FieldValueRequired",
             ),
             Rule(
-                "self.policy == 'OrderAfter' || !has(self.after)",
+                "!has(self.after) || (has(self.policy) && self.policy == 'OrderAfter')",
                 "after belongs to policy OrderAfter: remove after, or write policy: OrderAfter",
                 ".after",
             ),
@@ -186,7 +187,9 @@ class ClaimStatus(Model):
     )
     bound_at: Time | None = Field(default=None, description="When the VM was handed over.")
     expires_at: Time | None = Field(default=None, description="When the VM will be given back.")
-    waited: Duration | None = Field(default=None, description="How long the claim waited for its VM.")
+    waited: Annotated[str, Field(max_length=28)] | None = Field(
+        default=None, description="How long the claim waited for its VM."
+    )
     queue: QueuePlace | None = Field(default=None, description="Where the claim stands in line.")
     conditions: Conditions = Field(default=(), description="Bound, Ready, Finished and Disrupted.")
 
