@@ -16,7 +16,7 @@ HOW_TO_WRITE: Final = (
     "write a duration as whole numbers with the units h, m, s or ms and no spaces, "
     "like 90s, 10m, 1h30m or 168h (there is no unit for days)"
 )
-MUST_BE_POSITIVE: Final = "must be longer than 0s: leave the field out to have no such limit"
+MUST_BE_POSITIVE: Final = "must be longer than 0s, like 10m"
 
 _FORM = re.compile(PATTERN)
 _PART = re.compile("([0-9]+)(h|ms|m|s)")

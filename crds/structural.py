@@ -80,9 +80,7 @@ def _plain(node: Schema, definitions: dict[str, Schema], path: str, above: tuple
     if "items" in node:
         plain["items"] = _plain(node["items"], definitions, f"{path}[]", above)
     if isinstance(node.get("additionalProperties"), dict):
-        plain["additionalProperties"] = _plain(
-            node["additionalProperties"], definitions, f"{path}[*]", above
-        )
+        plain["additionalProperties"] = _plain(node["additionalProperties"], definitions, f"{path}[*]", above)
     elif node.get("x-kubernetes-preserve-unknown-fields"):
         plain.pop("additionalProperties", None)
     return plain
