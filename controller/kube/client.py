@@ -6,6 +6,7 @@ that is the caller's decision.
 
 import asyncio
 import random
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -92,15 +93,17 @@ class ApiClient:
 
     # Reads
 
-    async def get(self, path: str, params: Params | None = None, *, step: str = "get") -> bytes:
-        """A consistent read; tried a few times, because repeating it harms nobody."""
+    async def get(
+        self, path: str, params: Params | None = None, *, step: str = "get", limit: float | None = None
+    ) -> bytes:
+        """A consistent read; tried a few times, as repeating it harms nobody. `limit` is for each try."""
         target = _target(path, urlencode(params or {}))
         for attempt in range(1, _TRIES):
             try:
-                return await self.send("GET", target, step=step)
+                return await self.send("GET", target, step=step, limit=limit)
             except (UnknownOutcome, TooManyRequests, Unauthorized) as error:
                 await self._pause(error, attempt)
-        return await self.send("GET", target, step=step)
+        return await self.send("GET", target, step=step, limit=limit)
 
     @asynccontextmanager
     async def stream(
@@ -177,9 +180,17 @@ class ApiClient:
     # One request
 
     async def send(
-        self, method: str, target: str, body: bytes | None = None, *, content_type: str = _JSON, step: str
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = _JSON,
+        step: str,
+        limit: float | None = None,
     ) -> bytes:
         """One request, now and once: no queue, no lease, no retry. `target` carries its query."""
+        limits = self._limits if limit is None else aiohttp.ClientTimeout(total=limit)
         headers = {"X-Bullpen-Step": step}
         if body is not None:
             headers["Content-Type"] = content_type
@@ -187,7 +198,7 @@ class ApiClient:
         status = 0
         try:
             with _translated():
-                async with await self._open(method, target, body, headers, self._limits) as response:
+                async with await self._open(method, target, body, headers, limits) as response:
                     status = response.status
                     self._clock.observe(response.headers.get("Date"), started, self._monotonic())
                     if not response.ok:
@@ -231,7 +242,11 @@ class ApiClient:
         if self._lazy_session is None:  # not in the constructor: it needs the running loop
             self._lazy_session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    limit=0, ssl=self.config.ssl or False, keepalive_timeout=60.0, ttl_dns_cache=60
+                    limit=0,  # the gate bounds
+                    ssl=self.config.ssl or False,
+                    keepalive_timeout=60.0,
+                    ttl_dns_cache=60,
+                    socket_factory=_socket,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # Not compressed: gzip costs the API server more than the bytes cost the network.
@@ -252,6 +267,17 @@ class _translated:  # noqa: N801 - read as a word: with _translated()
             raise NotSent(message=_text(error)) from error
         if isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
             raise UnknownOutcome(message=_text(error)) from error
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket that notices within 30 s that its peer is gone: a watch only listens and would not."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):  # not everywhere outside Linux
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made
 
 
 def _text(error: BaseException) -> str:

@@ -139,11 +139,6 @@ class _Status(msgspec.Struct):
     details: dict[str, Any] | None = None
 
 
-_BY_STATUS: dict[int, type[ApiError]] = {
-    HTTPStatus.UNAUTHORIZED: Unauthorized,
-    HTTPStatus.NOT_FOUND: NotFound,
-    HTTPStatus.GONE: Gone,
-}
 _STATUS = msgspec.json.Decoder(_Status)
 
 
@@ -161,20 +156,22 @@ def classify(status: int, body: bytes, retry_after: str | None = None) -> ApiErr
 
 
 def _kind(status: int, reason: str, message: str, details: dict[str, Any]) -> type[ApiError]:
-    if "failed calling webhook" in message:  # a 500, but admission comes before storage: not applied
-        return WebhookUnavailable
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return UnknownOutcome
-    if _is_denial(message):
-        return WebhookDenied
-    match status:
-        case HTTPStatus.UNPROCESSABLE_ENTITY:
-            return Invalid if details.get("causes") else TestFailed
-        case HTTPStatus.CONFLICT:
-            return AlreadyExists if reason == "AlreadyExists" else Conflict
-        case HTTPStatus.FORBIDDEN:
-            return QuotaExceeded if "exceeded quota" in message else Forbidden
-    return _BY_STATUS.get(status, BadRequest)
+    rules: tuple[tuple[bool, type[ApiError]], ...] = (  # the first one that holds counts
+        ("failed calling webhook" in message, WebhookUnavailable),  # a 500, but before storage: not applied
+        (status >= HTTPStatus.INTERNAL_SERVER_ERROR, UnknownOutcome),
+        (_is_denial(message), WebhookDenied),
+        (status == HTTPStatus.UNPROCESSABLE_ENTITY and bool(details.get("causes")), Invalid),
+        (status == HTTPStatus.UNPROCESSABLE_ENTITY, TestFailed),
+        (status == HTTPStatus.CONFLICT and reason == "AlreadyExists", AlreadyExists),
+        (status == HTTPStatus.CONFLICT, Conflict),
+        (status == HTTPStatus.FORBIDDEN and "exceeded quota" in message, QuotaExceeded),
+        (status == HTTPStatus.FORBIDDEN, Forbidden),
+        (status == HTTPStatus.UNAUTHORIZED, Unauthorized),
+        (status == HTTPStatus.NOT_FOUND, NotFound),
+        (status == HTTPStatus.GONE, Gone),
+        (True, BadRequest),
+    )
+    return next(kind for holds, kind in rules if holds)
 
 
 def _is_denial(message: str) -> bool:

@@ -1,0 +1,209 @@
+"""Keeps a store equal to one kind on the API server: list, then watch, for ever.
+
+Every event is decoded once, straight into the caller's struct. It must never die of an event, an answer or a
+missing kind, and never lose that an object vanished while it did not look.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic
+
+import msgspec
+import structlog
+
+from controller.kube.client import ApiClient
+from controller.kube.errors import ApiError, Gone, NotFound, UnknownOutcome, classify
+from controller.kube.objects import KubeObject
+from controller.kube.store import Store, T
+
+_PAGE = 250  # objects in one answer of a list
+_LIST_LIMIT = 60.0  # seconds for one page: as long as the API server itself allows
+_IDLE = 90.0  # seconds; bookmarks come every minute
+_SHORT = 5.0  # seconds: a watch that lives longer was a good one even if nothing happened
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
+_ENOUGH = 5  # failures in a row after which the version we watch from is itself suspected
+
+log = structlog.get_logger(__name__)
+
+
+class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "next": "continue"}):
+    resource_version: str
+    next: str = ""
+
+
+class _RawPage(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] = []
+
+
+class _OddEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+
+
+class Reflector(Generic[T]):
+    """Run `run()` as a task; `synced` is set when the store is complete for the first time.
+
+    `struct` is a msgspec struct with `metadata: ObjectMeta`; `path` the collection's.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        path: str,
+        struct: type[T],
+        store: Store[T],
+        *,
+        label_selector: str = "",
+        idle: float = _IDLE,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.synced = asyncio.Event()
+        self._client = client
+        self._path = path
+        self._store = store
+        self._selector = {"labelSelector": label_selector} if label_selector else {}
+        self._idle = idle
+        self._sleep = sleep
+        page: Any = msgspec.defstruct("Page", [("metadata", _ListMeta), ("items", list[struct], [])])  # type: ignore[valid-type]  # known at run time only
+        event: Any = msgspec.defstruct("Event", [("type", str), ("object", struct)])
+        self._struct = struct
+        self._pages = msgspec.json.Decoder(page)
+        self._events = msgspec.json.Decoder(event)
+        self._version = ""  # where the watch goes on; empty: list first
+        self._failures = 0
+        self._complaint = ""
+
+    async def run(self) -> None:
+        """Never returns; cancel it."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except Gone:
+                self._version = ""
+            except ApiError as error:
+                self._complain(error)
+                if isinstance(error, NotFound) or self._failures >= _ENOUGH:
+                    self._version = ""
+            self._failures += 1
+            longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
+            await self._sleep(longest * random.uniform(0.5, 1.0))
+
+    def _complain(self, error: ApiError) -> None:
+        """Once for each new trouble, not once for each attempt."""
+        complaint = f"{type(error).__name__} {error.status}"
+        if complaint != self._complaint:
+            self._complaint = complaint
+            log.warning("cannot watch; will keep trying", path=self._path, error=str(error))
+
+    # List
+
+    async def _list(self) -> None:
+        """ResourceVersion stays unset: the answer is what etcd holds now, not what a cache remembers."""
+        objects: list[T] = []
+        params = {"limit": str(_PAGE), **self._selector}
+        while True:
+            body = await self._client.get(self._path, params, step="list", limit=_LIST_LIMIT)
+            page = self._page(body)
+            objects += page.items
+            if not page.metadata.next:
+                break
+            params["continue"] = page.metadata.next
+        self._store.replace(objects, page.metadata.resource_version)
+        self._version = page.metadata.resource_version
+        self._complaint = ""
+        if not self.synced.is_set():
+            log.info("synced", path=self._path, objects=len(objects))
+            self.synced.set()
+
+    def _page(self, body: bytes) -> Any:
+        try:
+            return self._pages.decode(body)
+        except msgspec.MsgspecError:
+            pass
+        try:
+            raw = msgspec.json.decode(body, type=_RawPage)
+        except msgspec.MsgspecError as error:
+            raise UnknownOutcome(message=f"not a list: {error}") from error
+        return self._pages.type(raw.metadata, [obj for item in raw.items if (obj := self._one(item))])
+
+    def _one(self, item: msgspec.Raw) -> T | None:
+        try:
+            return msgspec.json.decode(item, type=self._struct)
+        except msgspec.MsgspecError:
+            log.exception("object skipped: it does not fit", path=self._path)
+            return None
+
+    # Watch
+
+    async def _watch(self) -> None:
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(random.randint(300, 600)),
+            **self._selector,
+        }
+        now = asyncio.get_running_loop().time
+        started = now()
+        parts: list[bytes] = []  # of a line that has not ended: one of 300 kB comes in many chunks
+        try:
+            async with self._client.stream(self._path, params, idle=self._idle) as chunks:
+                async for chunk in chunks:
+                    parts.append(chunk)
+                    if b"\n" in chunk:
+                        *lines, rest = b"".join(parts).split(b"\n")
+                        parts = [rest]
+                        self._take(lines)
+        finally:
+            if now() - started > _SHORT:
+                self._failures = 0
+
+    def _take(self, lines: list[bytes]) -> None:
+        """A whole chunk in one go: whoever looks at the store next sees all of it."""
+        for line in lines:
+            try:
+                event = self._events.decode(line)
+            except msgspec.MsgspecError as error:
+                self._odd(line, str(error))
+                continue
+            try:
+                self._apply(event.type, event.object, line)
+            except ApiError:
+                raise
+            except Exception:  # a listener's mistake must not blind us
+                log.exception("event skipped", path=self._path)
+
+    def _apply(self, kind: str, obj: T, line: bytes) -> None:
+        if kind not in {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}:
+            self._odd(line, f"type {kind}")
+            return
+        self._version = obj.metadata.resource_version
+        self._failures = 0
+        self._complaint = ""
+        if kind == "DELETED":
+            self._store.remove(obj)
+        elif kind != "BOOKMARK":
+            self._store.apply(obj)
+
+    def _odd(self, line: bytes, why: str) -> None:
+        """Bookmarks and errors, which need not look like the kind; and what nobody can read."""
+        try:
+            event = msgspec.json.decode(line, type=_OddEvent)
+            if event.type == "ERROR":
+                raise classify(
+                    msgspec.json.decode(event.object, type=_Status).code or 500, bytes(event.object)
+                )
+            version = msgspec.json.decode(event.object, type=KubeObject).metadata.resource_version
+        except msgspec.MsgspecError:
+            event, version = None, ""
+        self._version = version or self._version
+        if event is None or event.type != "BOOKMARK":
+            log.error("event skipped: it does not fit", path=self._path, error=why)
