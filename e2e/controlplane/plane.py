@@ -17,7 +17,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -83,14 +83,51 @@ class ControlPlane:
         return cls(directory, directory / "kubeconfig", processes) if processes.started else None
 
     @classmethod
-    def given(cls, kubeconfig: Path) -> ControlPlane:
-        """A cluster of somebody else: there is nothing to stop, and no process is known."""
-        return cls(kubeconfig.parent, kubeconfig, Processes(kubeconfig.parent))
+    def given(cls, kubeconfig: Path, directory: Path) -> ControlPlane:
+        """Somebody else's cluster: `stop` leaves it alone and ends only what `run_beside` added.
+
+        The directory takes the logs of those.
+        """
+        return cls(directory, kubeconfig, Processes(directory))
 
     @property
     def pids(self) -> dict[str, int]:
         """Process ids by name: etcd, apiserver, controller-manager, scheduler and what was added."""
         return {process.name: process.pid for process in self.processes.started}
+
+    def run_beside(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        ready: str | None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start one more process, which stops before the rest does.
+
+        Args:
+            name: of its log file and in `pids`.
+            command: the program and its arguments.
+            ready: the line by which it says that it is ready; without one it isn't waited for.
+            environ: its environment, this process' own when absent.
+
+        Raises:
+            StartError: it ended or did not say so within a minute; it is stopped then.
+        """
+        process = self.processes.start(name, command, environ)
+        if ready is None:
+            return process
+        try:
+            _until(
+                lambda: ready in process.lines(),
+                f"{name} says {ready!r}",
+                [process],
+                time.monotonic() + START_BOUND,
+            )
+        except BaseException:
+            self.processes.stop(name)
+            raise
+        return process
 
     def stop(self) -> None:
         """End everything, newest first; seconds at most, and nothing is left running."""
@@ -147,12 +184,16 @@ class _Asker:
     def __init__(self, plan: Plan, token: str) -> None:
         self._server = plan.server
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._tls = ssl.create_default_context(cadata=plan.certificate.read_text())
+        tls = ssl.create_default_context(cadata=plan.certificate.read_text())
+        # A proxy of the environment can't reach our own machine.
+        self._http = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)
+        )
 
     def ok(self, path: str) -> bool:
         request = urllib.request.Request(self._server + path, headers=self._headers)  # noqa: S310 - https, ours
         try:
-            with urllib.request.urlopen(request, timeout=5, context=self._tls) as answer:  # noqa: S310
+            with self._http.open(request, timeout=5) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

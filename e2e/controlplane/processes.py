@@ -76,11 +76,15 @@ class Process:
             time.sleep(0.02)
         return True
 
-    def tail(self, lines: int = 15) -> str:
-        """The last lines that it wrote."""
+    def lines(self) -> list[str]:
+        """What it has written so far."""
         path = Path(self.log)
-        text = path.read_text(errors="replace").splitlines()[-lines:] if path.exists() else []
-        return "\n".join(f"  {self.name}: {line}" for line in text) or f"  {self.name} wrote nothing"
+        return path.read_text(errors="replace").splitlines() if path.exists() else []
+
+    def tail(self, count: int = 15) -> str:
+        """The last lines that it wrote, each with its name before it."""
+        last = self.lines()[-count:]
+        return "\n".join(f"  {self.name}: {line}" for line in last) or f"  {self.name} wrote nothing"
 
 
 class Processes:
@@ -139,7 +143,8 @@ class Processes:
             if not process.wait(max(0.0, deadline - time.monotonic())):
                 process.signal(signal.SIGKILL)
                 process.wait(TERM_BOUND)
-            _CHILDREN.pop(process.pid, None)
+            if child := _CHILDREN.pop(process.pid, None):
+                child.wait()  # the kernel keeps an ended child until it is asked for
         self.started = [one for one in self.started if one not in chosen]
         self._save()
 
