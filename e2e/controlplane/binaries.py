@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -141,8 +140,8 @@ def _build(name: str, cache: Path, environ: Mapping[str, str], progress: Progres
         settings = {**environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "GOWORK": "off"}
         with output.open("w") as sink, progress:
             code = _run(command, settings, sink.fileno(), progress)
-        if code != 0:
-            raise BuildError(f"building {name} failed:\n{output.read_text()[-4000:]}")
+            if code != 0:
+                raise BuildError(f"building {name} failed:\n{output.read_text()[-4000:]}")
         built.rename(cache / name)
 
 
@@ -159,10 +158,11 @@ def _run(command: list[str], environ: Mapping[str, str], output: int, progress: 
         preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - prctl alone: nothing that a thread could hold
     )
     try:
-        while (code := go.poll()) is None:
-            progress.tick()
-            time.sleep(0.2)
-        return code
+        while True:
+            try:
+                return go.wait(timeout=0.5)
+            except subprocess.TimeoutExpired:
+                progress.tick()
     finally:
         if go.poll() is None:
             os.killpg(go.pid, signal.SIGTERM)

@@ -39,7 +39,7 @@ class Progress:
         self._clock = clock
         self._status: Status | None = None
         if sys.stderr.isatty() if terminal is None else terminal:
-            self._status = Status(what, console=Console(stderr=True))
+            self._status = Status(what, console=Console(stderr=True, force_terminal=True))
         self._started = self._said = clock()
 
     def __enter__(self) -> Self:
