@@ -1,4 +1,4 @@
-"""Write the CRD manifests from the models: `python -m crds.generate`; with `--check` only say whether they are current.
+"""Write the CRD manifests from the models: `python -m crds.generate`; `--check` only compares them.
 
 It must never talk to a cluster.
 """

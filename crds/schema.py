@@ -58,7 +58,7 @@ def whole_second(moment: datetime) -> datetime:
 
 def written_time(moment: datetime) -> str:
     """Write a time as Kubernetes does: `2026-01-31T12:00:00Z`."""
-    return whole_second(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return whole_second(moment).isoformat().replace("+00:00", "Z")
 
 
 Time = Annotated[

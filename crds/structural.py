@@ -52,9 +52,10 @@ def structural(model: type[Model], *, without: tuple[str, ...] = ()) -> Schema:
         NotStructuralError: naming the first field that would be refused, and what to write instead.
     """
     written = model.model_json_schema()
-    written["properties"] = {k: v for k, v in written.get("properties", {}).items() if k not in without}
-    written["required"] = [name for name in written.get("required", []) if name not in without]
     schema = _plain(written, written.get("$defs", {}), "", ())
+    for name in without:
+        schema["properties"].pop(name, None)
+    schema["required"] = [name for name in schema.get("required", []) if name not in without]
     _check(schema, "", described=True)
     return schema
 
