@@ -143,8 +143,9 @@ class Processes:
             if not process.wait(max(0.0, deadline - time.monotonic())):
                 process.signal(signal.SIGKILL)
                 process.wait(TERM_BOUND)
-            if child := _CHILDREN.pop(process.pid, None):
-                child.wait()  # the kernel keeps an ended child until it is asked for
+            child = _CHILDREN.get(process.pid)
+            if child and child.poll() is not None:  # asked for once more: until then the kernel keeps it
+                del _CHILDREN[process.pid]
         self.started = [one for one in self.started if one not in chosen]
         self._save()
 
