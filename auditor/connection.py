@@ -1,0 +1,107 @@
+"""How to reach the API server: the kubeconfig as the official client reads it, and a session for it."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from kubernetes import client, config
+
+from auditor.events import Object
+
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+SILENCE = 90.0
+"""Seconds without a byte after which a watch counts as dead: bookmarks come every minute."""
+
+
+class Refused(Exception):  # noqa: N818 - it is the server's answer, and an error only to some
+    """The API server answered with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(f"{status}: {message}")
+
+
+@dataclass(slots=True)
+class Connection:
+    """One API server; only ever read from."""
+
+    server: str
+    _configuration: Any
+    _session: aiohttp.ClientSession = field(repr=False)
+
+    @classmethod
+    def to(cls, kubeconfig: Path | None) -> Connection:
+        """By the kubeconfig given, else by KUBECONFIG, else from within the cluster.
+
+        Raises:
+            kubernetes.config.ConfigException: there is none, or it says nothing usable.
+        """
+        configuration = client.Configuration()
+        path = str(kubeconfig) if kubeconfig is not None else None
+        config.load_config(  # type: ignore[no-untyped-call]  # the official client has no types
+            config_file=path, client_configuration=configuration
+        )
+        connector = aiohttp.TCPConnector(ssl=_tls(configuration))
+        return cls(configuration.host.rstrip("/"), configuration, aiohttp.ClientSession(connector=connector))
+
+    async def close(self) -> None:
+        """Let go of the sockets."""
+        await self._session.close()
+
+    async def get(self, path: str, params: dict[str, str], accept: str = "application/json") -> Object:
+        """One JSON answer.
+
+        Raises:
+            Refused: the server answered with an error.
+        """
+        timeout = aiohttp.ClientTimeout(total=60)
+        headers = self._headers(accept)
+        async with self._session.get(
+            self.server + path, params=params, headers=headers, timeout=timeout
+        ) as answer:
+            body = await answer.read()
+            if not answer.ok:
+                raise _refusal(answer.status, body)
+            document: Object = orjson.loads(body)
+            return document
+
+    async def stream(self, path: str, params: dict[str, str]) -> aiohttp.ClientResponse:
+        """The open answer of a watch; whoever asked closes it.
+
+        Raises:
+            Refused: the server answered with an error.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENCE)
+        headers = self._headers("application/json")
+        answer = await self._session.get(self.server + path, params=params, headers=headers, timeout=timeout)
+        if answer.ok:
+            return answer
+        async with answer:
+            raise _refusal(answer.status, await answer.read())
+
+    def _headers(self, accept: str) -> dict[str, str]:
+        tokens = self._configuration.auth_settings().values()  # asks a plugin for a new one when it is due
+        return {"Accept": accept, "User-Agent": "bullpen-auditor"} | {
+            token["key"]: token["value"] for token in tokens if token["in"] == "header"
+        }
+
+
+def _tls(configuration: Any) -> ssl.SSLContext | bool:
+    if not configuration.verify_ssl:
+        return False
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    return context
+
+
+def _refusal(status: int, body: bytes) -> Refused:
+    try:
+        return Refused(status, orjson.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return Refused(status, body[:200].decode(errors="replace"))
