@@ -67,7 +67,7 @@ class WhenEmpty(Model):
 
     policy: WhenEmptyPolicy = Field(
         default=WhenEmptyPolicy.ORDER,
-        description="Order: order one more VM at once, and take whichever is ready first. "
+        description="Order (default): order one more VM at once, and take whichever is ready first. "
         "OrderAfter: the same, after a while. Wait: take only what the pool refills. Fail: fail at once.",
     )
     after: Duration | None = Field(

@@ -96,16 +96,17 @@ class Limits(Model):
         default=100,
         ge=0,
         le=10_000,
-        description="How many VMs may exist at once: warm, booting, claimed and terminating ones together.",
+        description="How many VMs may exist at once, warm, booting, claimed and terminating ones together "
+        "(default 100).",
     )
     max_concurrent_creations: int = Field(
         default=10,
         ge=1,
         le=1_000,
-        description="How many VMs may be between their creation and being warm at once.",
+        description="How many VMs may be between their creation and being warm at once (default 10).",
     )
     max_concurrent_deletions: int = Field(
-        default=10, ge=1, le=1_000, description="How many VMs may be on their way out at once."
+        default=10, ge=1, le=1_000, description="How many VMs may be on their way out at once (default 10)."
     )
 
 
@@ -114,7 +115,7 @@ class Readiness(Model):
 
     when: ReadinessWhen = Field(
         default=ReadinessWhen.READY,
-        description="Ready: KubeVirt's Ready condition, which includes the template's readiness probe. "
+        description="Ready (default): KubeVirt's Ready condition, with the template's readiness probe. "
         "AgentConnected: the guest agent answers. Running: the guest was started.",
     )
     conditions: Annotated[
@@ -128,16 +129,17 @@ class Readiness(Model):
         default=0,
         ge=0,
         le=3_600,
-        description="For how many seconds a VM must have been ready before it counts as warm.",
+        description="For how many seconds a VM must have been ready before it counts as warm (default 0).",
     )
     deadline: PositiveDuration = Field(
         default="15m",
-        description="A VM that is not warm so long after its creation has failed and is replaced.",
+        description="A VM that is not warm so long after its creation has failed and is replaced "
+        "(default 15m).",
     )
     unready_grace: Duration = Field(
         default="2m",
         description="A warm VM that stops being ready is not handed over from that moment on, "
-        "and is replaced when it is not ready again after so long.",
+        "and is replaced when it is not ready again after so long (default 2m).",
     )
 
 
@@ -170,7 +172,7 @@ class ClaimsPolicy(Model):
     """How claims are served."""
 
     order: ClaimOrder = Field(
-        default=ClaimOrder.OLDEST, description="Which warm VM goes first: the Oldest or the Newest."
+        default=ClaimOrder.OLDEST, description="Which warm VM goes first: the Oldest (default) or the Newest."
     )
     lifetime: LifetimePolicy | None = Field(default=None, description="How long a claim may keep its VM.")
 
@@ -198,7 +200,8 @@ class PoolSpec(Model):
     claims: ClaimsPolicy = Field(default=ClaimsPolicy(), description="How claims are served.")
     suspend: bool = Field(
         default=False,
-        description="While true no VM is made or removed; claims are still served from what is warm.",
+        description="While true no VM is made or removed; claims are still served from what is warm "
+        "(default false).",
     )
 
 

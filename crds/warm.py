@@ -27,7 +27,7 @@ class WarmCapacity(Model):
         default=1,
         ge=0,
         le=10_000,
-        description="How many unclaimed VMs to keep, ready or booting. kubectl scale and autoscalers set it. "
+        description="How many unclaimed VMs to keep, ready or booting (default 1); kubectl scale sets it. "
         "It is a stock position: while claims keep coming some of them are always booting.",
     )
     max: int | None = Field(

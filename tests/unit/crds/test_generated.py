@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,13 @@ class TestEachKind:
         for part in ("spec", "status"):
             for path, field in fields(schema_of(kind)["properties"][part]):
                 assert path.endswith(("[]", "[*]")) or field.get("description"), path
+
+    def test_every_default_is_told_because_kubectl_explain_shows_descriptions_only(self, kind: Kind) -> None:
+        for path, field in fields(schema_of(kind)):
+            if field.get("default", {}) != {}:
+                default = str(field["default"]).lower() if field["type"] == "boolean" else field["default"]
+                told = rf"\(default {default}\)|\b{default} \(default\)"
+                assert re.search(told, field["description"]), path
 
     def test_every_description_is_a_sentence(self, kind: Kind) -> None:
         for path, field in fields(schema_of(kind)):
