@@ -74,5 +74,5 @@ def _wait_until_served(api: Rest, name: str, crd: dict[str, Any]) -> None:
 
 
 def _established(crd: dict[str, Any]) -> bool:
-    conditions = crd.get("status", {}).get("conditions", [])
+    conditions = crd.get("status", {}).get("conditions") or []  # null in the first moment
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
