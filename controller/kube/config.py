@@ -14,11 +14,14 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any
 
+import structlog
 from kubernetes import client as official
 from kubernetes import config as loader
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _TOKEN_SECONDS = 60.0
+
+log = structlog.get_logger(__name__)
 
 # The official client has no annotations.
 _load_kube_config: Any = loader.load_kube_config
@@ -46,7 +49,10 @@ class Authorization:
         now = self._monotonic()
         if now >= self._stale_at:
             self._stale_at = now + _TOKEN_SECONDS  # first, so that others go on with the old one meanwhile
-            self._value = await asyncio.to_thread(self._read)  # an exec plugin takes its time
+            try:
+                self._value = await asyncio.to_thread(self._read)  # an exec plugin takes its time
+            except Exception as error:  # noqa: BLE001 - plugins fail in any way; the old one may still do
+                log.warning("could not read the token again", error=type(error).__name__)
         return self._value
 
     def refused(self) -> None:
@@ -80,7 +86,7 @@ def load_config(kubeconfig: str | None = None) -> ClusterConfig:
         else:
             _load_incluster_config(configuration)
             namespace = _NAMESPACE_FILE.read_text().strip()
-    except (loader.ConfigException, OSError) as error:
+    except Exception as error:  # the official client lets its parsers' exceptions through
         where = kubeconfig or "in-cluster credentials or ~/.kube/config"
         raise ConfigError(f"no usable cluster configuration in {where}: {error}") from error
     return ClusterConfig(

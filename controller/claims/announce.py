@@ -1,0 +1,92 @@
+"""Tells waiting claims why they wait and where they stand: rarely, late, and never ahead of a hand-over.
+
+A claim that is served within the first second is never written to; a place is written at first, at 1 and at
+halvings, at least ten seconds apart, so that a long line costs no claim more than eight writes.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.claims import status
+from controller.claims.queue import Queue, Waiting, estimated_ready, worth_telling
+from controller.claims.records import PoolRecord
+from crds.conditions import ClaimReason
+
+if TYPE_CHECKING:
+    from controller.claims.loop import Namespace
+
+FIRST = 1.0  # s in line before a claim is told anything
+INTERVAL = 2.0  # s between two looks at a line
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Why a pool's claims wait, in words."""
+
+    reason: ClaimReason
+    message: str
+
+
+def situation(name: str, record: PoolRecord | None) -> Situation:
+    """What stands between a pool's claims and a VM."""
+    if record is None:
+        return Situation(
+            ClaimReason.POOL_NOT_FOUND,
+            f"pool {name} does not exist in this namespace; the claim binds when it does",
+        )
+    if record.deleting:
+        return Situation(
+            ClaimReason.POOL_DELETING, f"pool {name} is being deleted and hands nothing over any more"
+        )
+    if record.trouble:
+        return Situation(ClaimReason.POOL_INVALID, f"pool {name} can make no VM: {record.trouble}")
+    if record.denied:
+        return Situation(
+            ClaimReason.QUEUED, f"the API server refuses hand-overs of pool {name}: {record.denied}"
+        )
+    return Situation(ClaimReason.QUEUED, f"no VM of pool {name} is warm; the claim is in line")
+
+
+class Announcer:
+    """One task per pool that has a line; it ends with the line."""
+
+    def __init__(self, namespace: "Namespace") -> None:
+        self._namespace = namespace
+        self._at_work: set[str] = set()
+
+    def wake(self, pool: str) -> None:
+        if pool not in self._at_work:
+            self._at_work.add(pool)
+            self._namespace.desk.start(self._announce(pool))
+
+    async def _announce(self, pool: str) -> None:
+        queue = self._namespace.router.queue(pool)
+        try:
+            await asyncio.sleep(FIRST)
+            while len(queue):
+                await self._pass(pool, queue)
+                await asyncio.sleep(INTERVAL)
+        finally:
+            self._at_work.discard(pool)
+
+    async def _pass(self, pool: str, queue: Queue) -> None:
+        record = self._namespace.router.pools.get(pool)
+        why = situation(pool, record)
+        orders = [each.created for each in record.inventory.in_flight()] if record else []
+        median = record.boots.median if record else None
+        now = self._namespace.now()
+        for position, entry in enumerate(list(queue.waiting()), 1):
+            if entry.arrived + FIRST / 2 > now or not self._stale(entry, position, why, now):
+                continue
+            entry.told_position, entry.told_at = position, now
+            place = None
+            if record is not None:
+                place = status.place(position, estimated_ready(position, orders, median, now))
+            await self._namespace.aftercare.tell(entry, why.reason, why.message, place)
+
+    def _stale(self, entry: Waiting, position: int, why: Situation, now: float) -> bool:
+        if worth_telling(entry, position, now):
+            return True
+        told = entry.claim.status.conditions if entry.claim.status else []
+        return now - entry.told_at >= 10.0 and not any(each.reason == why.reason for each in told)

@@ -1,0 +1,171 @@
+"""Takes the steps of a procedure against the API server and hands back the answers.
+
+The only place that knows how a step becomes a request and an error an answer. It decides nothing: which step
+comes next is the procedure's word.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+import msgspec
+
+from controller.claims.objects import Claim
+from controller.claims.protocol import (
+    Accepted,
+    Answer,
+    DeleteVM,
+    Denied,
+    Done,
+    FoundClaim,
+    FoundVM,
+    Invalid,
+    Missing,
+    NotApplied,
+    PatchClaimStatus,
+    PatchVM,
+    Procedure,
+    ReadClaim,
+    ReadVM,
+    Step,
+    StepName,
+    TestRefused,
+    Unknown,
+)
+from controller.kube import errors
+from controller.kube.client import ApiClient, Priority
+from controller.kube.store import Store
+from controller.machines.objects import VirtualMachine
+from crds import names
+
+_VM = msgspec.json.Decoder(VirtualMachine)
+_CLAIM = msgspec.json.Decoder(Claim)
+
+VM_PATH = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
+CLAIM_PATH = f"/apis/{names.API_VERSION}/namespaces/{{}}/{names.CLAIMS}"
+
+_URGENT = frozenset(
+    {
+        StepName.HAND_OVER_VM,
+        StepName.HAND_OVER_CLAIM,
+        StepName.REPAIR_PUBLISH,
+    }
+)
+_RELEASING = frozenset({StepName.RELEASE_DELETE, StepName.REPAIR_DESTROY, StepName.DRAIN_DELETE})
+
+P = TypeVar("P", bound=Procedure)
+WriterLock = Callable[[str], AbstractAsyncContextManager[object]]
+
+
+def priority_of(step: StepName) -> Priority:
+    """Hand-over before release before refill before status."""
+    if step in _URGENT:
+        return Priority.HAND_OVER
+    return Priority.RELEASE if step in _RELEASING else Priority.STATUS
+
+
+class Executor:
+    """Drives procedures in one namespace. What the API server answers goes into the stores at once, so that
+    no decision is ever taken on something older than our own last write to it.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        namespace: str,
+        vms: Store[VirtualMachine],
+        claims: Store[Claim],
+        writer: WriterLock,
+    ) -> None:
+        self._client = client
+        self._vms = vms
+        self._claims = claims
+        self._writer = writer
+        self._vm_path = VM_PATH.format(namespace)
+        self._claim_path = CLAIM_PATH.format(namespace)
+
+    async def drive(self, procedure: P) -> tuple[P, Done]:
+        """Take steps until the procedure is done; between uncertain answers a pause that grows to 5 s."""
+        uncertain = 0
+        while True:
+            step = procedure.next()
+            if isinstance(step, Done):
+                return procedure, step
+            answer = await self.perform(step)
+            if isinstance(answer, Unknown | NotApplied):
+                uncertain += 1
+                await asyncio.sleep(min(5.0, 0.05 * 2**uncertain) * random.uniform(0.5, 1.0))
+            procedure = procedure.observe(answer)
+
+    async def perform(self, step: Step) -> Answer:
+        """One request. Raises NotLeading (nothing may be written any more) and nothing else of the API's."""
+        try:
+            return await self._send(step)
+        except errors.NotLeading:
+            raise
+        except errors.ApiError as error:
+            return answer_of(step, error)
+
+    async def _send(self, step: Step) -> Answer:
+        client = self._client
+        match step:
+            case PatchVM(name=name, ops=ops):
+                body = await client.json_patch(
+                    f"{self._vm_path}/{name}", list(ops), priority=priority_of(step.step), step=step.step
+                )
+                return self._vm(body)
+            case ReadVM(name=name):
+                return self._vm(await client.get(f"{self._vm_path}/{name}", step=step.step))
+            case DeleteVM(name=name, uid=uid):
+                await client.delete(
+                    f"{self._vm_path}/{name}",
+                    uid=uid,
+                    priority=priority_of(step.step),
+                    step=step.step,
+                    propagation="Background",
+                )
+                return Accepted()
+            case PatchClaimStatus(name=name, ops=ops):
+                async with self._writer(str(ops[0]["value"])):
+                    body = await client.json_patch(
+                        f"{self._claim_path}/{name}/status",
+                        list(ops),
+                        priority=priority_of(step.step),
+                        step=step.step,
+                    )
+                    return self._claim(body)
+            case ReadClaim(name=name):
+                return self._claim(await client.get(f"{self._claim_path}/{name}", step=step.step))
+
+    def _vm(self, body: bytes) -> FoundVM:
+        vm = _VM.decode(body)
+        self._vms.apply(vm)
+        return FoundVM(vm)
+
+    def _claim(self, body: bytes) -> FoundClaim:
+        claim = _CLAIM.decode(body)
+        self._claims.apply(claim)
+        return FoundClaim(claim)
+
+
+def answer_of(step: Step, error: errors.ApiError) -> Answer:
+    """What an API error says about the write's outcome."""
+    match error:
+        case errors.TestFailed():
+            return TestRefused()
+        case errors.Invalid():
+            return Invalid(error.message)
+        case errors.NotFound():
+            return Missing()
+        case errors.Conflict() if isinstance(step, DeleteVM) and "uid" in error.message.lower():
+            return Missing()  # the precondition: another VM has this name now
+        case errors.Conflict() | errors.TooManyRequests() | errors.NotSent() | errors.WebhookUnavailable():
+            return NotApplied()
+        case errors.Unauthorized():
+            return NotApplied()
+        case errors.UnknownOutcome():
+            return Unknown()
+        case _:
+            return Denied(error.message or str(error))

@@ -1,0 +1,382 @@
+"""A namespace's claims at work: what the router decides is carried out, what ends is looked at again.
+
+Event-driven: whatever changes marks a pool, a claim or a VM dirty, and one callback in the same turn of the
+event loop serves them. Hand-overs wait for nothing; nothing here walks over all claims or VMs but at the
+start of a leadership. It needs no pool to be there.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import structlog
+
+from controller.claims import handover
+from controller.claims.aftercare import Aftercare
+from controller.claims.announce import Announcer
+from controller.claims.execute import Executor
+from controller.claims.handover import HandOver
+from controller.claims.objects import Claim
+from controller.claims.plan import View, plan
+from controller.claims.queue import Waiting
+from controller.claims.records import PoolRecord
+from controller.claims.repair import Outcome as RepairOutcome
+from controller.claims.repair import Repair
+from controller.claims.router import Assignment, Hooks, Router
+from controller.claims.status import Terms
+from controller.kube.client import ApiClient
+from controller.kube.errors import NotLeading
+from controller.kube.store import Store
+from controller.machines.inventory import Instance
+from controller.machines.objects import Node, VirtualMachine
+from controller.machines.readiness import epoch
+from controller.metrics import CLAIM_WAIT, CLAIMS, HAND_OVERS_REFUSED, REPAIRS
+from crds import names
+from crds.conditions import ClaimReason
+
+log = structlog.get_logger()
+
+REFUSED_AGAIN = 1.0  # s: a VM that looks free and was refused is not tried again at once
+DENIED_AGAIN = 5.0  # s: admission said no to a hand-over: the pool's other claims wait as long
+LOOK_AGAIN = 5.0  # s: after a task ended without success
+
+
+class Desk:
+    """What all namespaces share: how many hand-overs may be under way, and whether anything may be at all."""
+
+    def __init__(self, max_hand_overs: int) -> None:
+        self.active = False
+        self.room = max_hand_overs
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a task of ours; a failure is logged and ends nothing else."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if not isinstance(error, NotLeading):
+                log.error("a task failed", error=repr(error), exc_info=error)
+
+
+class Namespace:
+    """One namespace: its router, the tasks at work in it, and its timer."""
+
+    def __init__(
+        self,
+        name: str,
+        client: ApiClient,
+        desk: Desk,
+        vms: Store[VirtualMachine],
+        claims: Store[Claim],
+        node_of: Callable[[str], Node | None],
+    ) -> None:
+        self.name = name
+        self.client = client
+        self.desk = desk
+        self.vms = vms
+        self.claims = claims
+        self.router = Router(name, self.now, Hooks(self._changed, self._review, self._suspect), node_of)
+        self.executor = Executor(client, name, vms, claims, self._writer)
+        self.pool_changed: Callable[[str], None] = lambda _pool: None
+        self.aftercare = Aftercare(self)
+        self.announcer = Announcer(self)
+        self.in_hand: set[str] = set()
+        self._missed: set[str] = set()
+        self._looks: dict[str, float] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._pools: dict[str, None] = {}
+        self._claims: dict[str, None] = {}
+        self._suspects: dict[str, None] = {}
+        self._scheduled = False
+        self._due: list[tuple[float, str]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = float("inf")
+
+    def now(self) -> float:
+        """The API server's clock, in seconds since the epoch."""
+        return self.client.server_time().timestamp()
+
+    def begin(self) -> None:
+        """A leadership begins: the line by age, everything looked at once, and only then write 1s."""
+        for queue in self.router.queues.values():
+            queue.sort(lambda claim: epoch(claim.metadata.creation_timestamp) or 0.0)
+        for instance in list(self.router.instances.values()):
+            self.router.check(instance)
+        for uid in self.router.claims:
+            self._review(uid)
+        for pool in (*self.router.pools, *self.router.queues):
+            self._changed(pool)
+
+    def look_again(self, uid: str, at: float) -> None:
+        """Review this claim at that time (epoch seconds), or before if it changes."""
+        if self._looks.get(uid) != at:
+            self._looks[uid] = at
+            heapq.heappush(self._due, (at, uid))
+            self._arm()
+
+    def put_down(self, uid: str) -> None:
+        """A task on this claim ended: what happened to it meanwhile is looked at now."""
+        self.in_hand.discard(uid)
+        if uid in self._missed:
+            self._missed.discard(uid)
+            self._review(uid)
+
+    def serve_soon(self) -> None:
+        if self.desk.active and not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    # ---- dirty
+
+    def _changed(self, pool: str) -> None:
+        self._pools[pool] = None
+        self.serve_soon()
+
+    def _review(self, uid: str) -> None:
+        self._claims[uid] = None
+        self.serve_soon()
+
+    def _suspect(self, instance: Instance) -> None:
+        self._suspects[instance.uid] = None
+        self.serve_soon()
+
+    def _serve(self) -> None:
+        """Hand over first, then everything else. Synchronous: it only starts tasks."""
+        self._scheduled = False
+        pools, self._pools = self._pools, {}
+        for pool in pools:
+            self._serve_pool(pool)
+        suspects, self._suspects = self._suspects, {}
+        for uid in suspects:
+            self._repair(uid)
+        claims, self._claims = self._claims, {}
+        for uid in claims:
+            self._look(uid)
+        self._arm()
+
+    def _serve_pool(self, name: str) -> None:
+        record = self.router.pools.get(name)
+        if record is not None:
+            for assignment in self.router.assign(record, self.desk.room):
+                self.desk.room -= 1
+                self.desk.start(self._hand_over(assignment))
+            if self.desk.room <= 0 and len(record.queue):
+                self._pools[name] = None  # served again when a hand-over ends
+            elif not record.deleting:
+                for entry in self.router.unserved(record):
+                    self.desk.start(self.aftercare.nothing_warm(entry, name))
+        queue = self.router.queues.get(name)
+        if queue is not None and len(queue):
+            self.announcer.wake(name)
+        self.pool_changed(name)
+
+    # ---- hand-over
+
+    async def _hand_over(self, chosen: Assignment) -> None:
+        entry, instance = chosen.entry, chosen.instance
+        uid = entry.uid
+        self.in_hand.add(uid)
+        try:
+            work = HandOver(entry.claim, instance.vm, instance.vmi, self._terms(chosen.pool, entry))
+            ended, done = await self.executor.drive(work)
+            self._handed_over(chosen, handover.Outcome(done.outcome), done.message, ended)
+        finally:
+            self.put_down(uid)
+            self.desk.room += 1
+            if instance.busy == "hand-over":
+                chosen.pool.inventory.release(instance)
+            chosen.pool.queue.unassign(entry)
+            self._changed(chosen.pool.name)
+            self._review(uid)
+            self.router.check(instance)
+
+    def _terms(self, pool: PoolRecord, entry: Waiting) -> Terms:
+        default, bound = pool.lifetimes()
+        now = self.now()
+        return Terms(
+            pool.name, pool.uid, now, now - entry.arrived, lifetime_default=default, lifetime_max=bound
+        )
+
+    def _handed_over(self, chosen: Assignment, outcome: handover.Outcome, why: str, ended: HandOver) -> None:
+        now = self.now()
+        if outcome is handover.Outcome.BOUND:
+            chosen.pool.denied = ""
+            CLAIM_WAIT.labels(chosen.pool.name, "bound").observe(max(0.0, ended.terms.waited))
+            CLAIMS.labels("warm" if chosen.entry.told_position == 0 else "waited").inc()
+            return
+        HAND_OVERS_REFUSED.labels(outcome.value).inc()
+        log.info(
+            "hand-over refused",
+            claim=chosen.entry.claim.name,
+            vm=chosen.instance.name,
+            outcome=outcome,
+            why=why,
+        )
+        match outcome:
+            case handover.Outcome.VM_TAKEN:
+                self._set_aside(chosen)
+            case handover.Outcome.METADATA_REFUSED:
+                self._park(chosen, why, now)
+            case handover.Outcome.DENIED:
+                chosen.pool.denied, chosen.pool.held_until = why, now + DENIED_AGAIN
+                self._later(DENIED_AGAIN, lambda: self._changed(chosen.pool.name))
+            case handover.Outcome.NOT_APPLIED:
+                chosen.pool.held_until = now + 0.1
+                self._later(0.15, lambda: self._changed(chosen.pool.name))
+            case _:
+                pass  # held: `check` suspects the VM, and repair decides by its table
+
+    def _set_aside(self, chosen: Assignment) -> None:
+        """The VM was refused: what the read showed decides; one that still looks free waits a little."""
+        instance, inventory = chosen.instance, chosen.pool.inventory
+        inventory.reserve(instance, "set-aside")
+
+        def free() -> None:
+            inventory.release(instance)
+            self._changed(chosen.pool.name)
+
+        self._later(REFUSED_AGAIN, free)
+
+    def _park(self, chosen: Assignment, why: str, now: float) -> None:
+        delay = min(300.0, 10.0 * 2**chosen.entry.setbacks)
+        chosen.pool.queue.park(chosen.entry, now + delay)
+        conflict = why.startswith("the VM has")
+        reason = ClaimReason.METADATA_CONFLICT if conflict else ClaimReason.METADATA_REFUSED
+        self.desk.start(
+            self.aftercare.tell(chosen.entry, reason, f"spec.metadata can't be put onto a VM: {why}")
+        )
+
+    # ---- repair and review
+
+    def _repair(self, uid: str) -> None:
+        instance = self.router.instances.get(uid)
+        if instance is not None and not instance.busy:
+            self._inventory(instance).reserve(instance, "repair")
+            self.desk.start(self._repair_one(instance))
+
+    async def _repair_one(self, instance: Instance) -> None:
+        try:
+            record = self.router.pools.get(instance.vm.metadata.labels.get(names.LABEL_POOL, ""))
+            claim_uid = instance.vm.metadata.labels.get(names.LABEL_CLAIM_UID, "")
+            claim = self.router.claims.get(claim_uid)
+            default, bound = record.lifetimes() if record else (None, None)
+            meta, now = instance.vm.metadata, self.now()
+            since = epoch(claim.metadata.creation_timestamp) if claim else None
+            terms = Terms(
+                pool=meta.labels.get(names.LABEL_POOL, ""),
+                pool_uid=meta.labels.get(names.LABEL_POOL_UID, ""),
+                now=now,
+                waited=now - (since or now),
+                lifetime_default=default,
+                lifetime_max=bound,
+            )
+            _, done = await self.executor.drive(Repair(instance.name, instance.uid, terms, instance.vmi))
+        finally:
+            self._inventory(instance).release(instance)
+        REPAIRS.labels(done.outcome).inc()
+        log.info("repaired", vm=instance.name, outcome=done.outcome)
+        if done.outcome == RepairOutcome.GIVEN_UP:
+            self._later(LOOK_AGAIN, lambda: self.router.check(instance))
+        self._review(claim_uid)
+
+    def _look(self, uid: str) -> None:
+        claim = self.router.claims.get(uid)
+        if claim is None:
+            return
+        if uid in self.in_hand:
+            self._missed.add(uid)
+            return
+        try:
+            decided = plan(self._view(claim))
+        except ValueError as error:  # stored under an older schema: told, never a crash
+            self.desk.start(self.aftercare.unreadable(claim, str(error)))
+            return
+        if decided.look_again is not None:
+            self.look_again(uid, decided.look_again)
+        if decided.action is not None:
+            self.in_hand.add(uid)
+            self.desk.start(self.aftercare.carry_out(claim, decided.action))
+
+    def _view(self, claim: Claim) -> View:
+        router = self.router
+        record = router.pools.get(claim.spec.pool_ref.name)
+        if (
+            claim.status is not None
+            and claim.status.pool_uid
+            and record
+            and record.uid != claim.status.pool_uid
+        ):
+            record = None  # a namesake of the pool that served it has no say
+        default, bound = record.lifetimes() if record else (None, None)
+        named = claim.status.virtual_machines[0] if claim.status and claim.status.virtual_machines else None
+        vm = self.vms.get(named.uid) if named else None
+        instance = router.instances.get(named.uid) if named else None
+        return View(
+            claim=claim,
+            now=self.now(),
+            clock_agrees=self.client.clock_agrees(),
+            in_hand=claim.uid in self.in_hand,
+            pool_known=record is not None,
+            lifetime_default=default,
+            lifetime_max=bound,
+            vm=vm,
+            vmi=instance.vmi if instance else None,
+            guest_changed=router.guest_changed.get(claim.uid, 0.0),
+            refreshed_at=self.aftercare.refreshed.get(claim.uid, 0.0),
+        )
+
+    def claim_gone(self, claim: Claim) -> None:
+        """A watched DELETED event. One without deletionTimestamp went at once, so its VM may go at once too;
+        after a deletion in steps (orphan, foreground, finalizers) repair looks first whose the VM is now.
+        """
+        left = self.router.claim_gone(claim)
+        self.aftercare.forget(claim.uid)
+        self._locks.pop(claim.uid, None)
+        self._missed.discard(claim.uid)
+        for instance in left:
+            if claim.going or instance.busy or not self.desk.active:
+                self.router.check(instance)
+            else:
+                self._inventory(instance).reserve(instance, "release")
+                self.desk.start(self.aftercare.release(instance))
+
+    # ---- inside
+
+    def _inventory(self, instance: Instance) -> Any:
+        return self.router.inventory(instance.vm.metadata.labels.get(names.LABEL_POOL_UID, ""))
+
+    def _later(self, delay: float, then: Callable[[], object]) -> None:
+        asyncio.get_running_loop().call_later(delay, then)
+
+    def _writer(self, claim_uid: str) -> AbstractAsyncContextManager[object]:
+        """The one writer of a claim's status at a time."""
+        return self._locks.setdefault(claim_uid, asyncio.Lock())
+
+    def _arm(self) -> None:
+        """One timer for the earliest of all that time alone will change."""
+        due = self.router.next_due()
+        if self._due and (due is None or self._due[0][0] < due):
+            due = self._due[0][0]
+        if due is None or not self.desk.active or due >= self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = due
+        self._timer = asyncio.get_running_loop().call_later(max(0.01, due - self.now()), self._rings)
+
+    def _rings(self) -> None:
+        self._timer, self._timer_at = None, float("inf")
+        now = self.now()
+        self.router.tick(now)
+        while self._due and self._due[0][0] <= now:
+            _, uid = heapq.heappop(self._due)
+            self._looks.pop(uid, None)
+            self._review(uid)
+        self.serve_soon()
+        self._arm()

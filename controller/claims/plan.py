@@ -1,0 +1,230 @@
+"""What is to be done about one claim, from what is seen of it: the policy of everything around the commit.
+
+Pure and level-triggered: the same claim seen again gets the same answer. The order of the rules is the policy.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from controller.claims import status
+from controller.claims.objects import Claim
+from controller.claims.patches import timestamp
+from controller.machines.objects import VirtualMachine, VirtualMachineInstance
+from controller.machines.readiness import epoch
+from crds.conditions import ClaimReason
+from crds.durations import seconds
+from statemachines.claim import State, Trigger
+
+SETTLE = 1.0  # s: a guest's address flaps while it boots
+KEEP_EMPTIED = 30.0  # s: KubeVirt empties the addresses for a moment when the guest's agent connects
+WRITE_INTERVAL = 5.0  # s: at most one refresh of a claim's status
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that the decision about one claim depends on. Times are epoch seconds."""
+
+    claim: Claim
+    now: float
+    clock_agrees: bool = True
+    in_hand: bool = False  # a task of ours is at work on it
+    pool_known: bool = True
+    lifetime_default: float | None = None
+    lifetime_max: float | None = None
+    vm: VirtualMachine | None = None
+    vmi: VirtualMachineInstance | None = None
+    guest_changed: float = 0.0
+    refreshed_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Finish a claim that was never served."""
+
+    status: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOrder:
+    """OrderAfter: its patience is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Its lifetime is over: Releasing first, then the VM."""
+
+    status: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Destroy its VM; when it is gone and the claim is not, say Released."""
+
+    vm_name: str
+    vm_uid: str
+    status: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLost:
+    """Its VM is not to be seen: look without the cache, and say Lost if that is so."""
+
+    vm_name: str
+    vm_uid: str
+    status: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Write how its guest is now, or a changed expiry."""
+
+    status: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveClaim:
+    """Its time to live after the finish is over."""
+
+
+Action = GiveUp | PlaceOrder | Expire | GiveBack | CheckLost | Refresh | RemoveClaim
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """At most one thing to do now, and when to look again if nothing changes before."""
+
+    action: Action | None = None
+    look_again: float | None = None
+
+
+def plan(view: View) -> Plan:
+    """What to do about a claim."""
+    if view.in_hand:
+        return Plan()
+    match view.claim.phase:
+        case State.PENDING:
+            return _pending(view)
+        case State.BOUND:
+            return _bound(view)
+        case State.RELEASING:
+            return _releasing(view)
+        case _:
+            return _finished(view)
+
+
+def _pending(view: View) -> Plan:
+    claim, now = view.claim, view.now
+    if claim.going:
+        return Plan()
+    created = epoch(claim.metadata.creation_timestamp) or now
+    due = [at for at in (_after(created, claim.spec.timeout),) if at is not None]
+    if due and due[0] <= now:
+        return Plan(GiveUp(_timed_out(view)))
+    if claim.spec.when_empty.policy == "OrderAfter":
+        order_at = _after(created, claim.spec.when_empty.after) or created
+        if order_at <= now:
+            return Plan(PlaceOrder(), _earliest(due))
+        due.append(order_at)
+    return Plan(None, _earliest(due))
+
+
+def _timed_out(view: View) -> dict[str, Any]:
+    claim = view.claim
+    if view.pool_known:
+        message = f"no VM was handed over within spec.timeout ({claim.spec.timeout})"
+        return status.ended(claim, Trigger.TIME_OUT, ClaimReason.EXPIRED, message, view.now)
+    message = f"pool {claim.spec.pool_ref.name} did not exist when spec.timeout ({claim.spec.timeout}) ended"
+    return status.ended(claim, Trigger.REFUSE, ClaimReason.POOL_NOT_FOUND, message, view.now)
+
+
+def _bound(view: View) -> Plan:
+    claim, now = view.claim, view.now
+    if claim.status is None or not claim.status.virtual_machines:
+        return Plan()
+    named = claim.status.virtual_machines[0]
+    if claim.orphans:
+        return Plan()  # its VM becomes the user's own
+    if claim.going:
+        return Plan(GiveBack(named.name, named.uid, None)) if view.vm and not _dying(view.vm) else Plan()
+    if view.vm is None:
+        return Plan(CheckLost(named.name, named.uid, _lost(view, named.name)))
+    expires = epoch(claim.status.expires_at)
+    wanted = _expiry(view)
+    if expires != wanted:
+        return Plan(Refresh(status.with_expiry(claim, wanted)))
+    if expires is not None and expires <= now:
+        if not view.clock_agrees:
+            return Plan(None, now + 1.0)  # two clocks disagree: a VM in use is not destroyed on one's word
+        message = f"its lifetime ended at {claim.status.expires_at}"
+        return Plan(Expire(status.ended(claim, Trigger.RELEASE, ClaimReason.LIFETIME_OVER, message, now)))
+    return _refresh(view, expires)
+
+
+def _expiry(view: View) -> float | None:
+    """When the claim's VM is given back by its lifetime as it is written now."""
+    claim = view.claim
+    if claim.status is None or claim.status.bound_at is None:
+        return None
+    if not view.pool_known:  # nobody to ask for its bounds: what was promised stands
+        return epoch(claim.status.expires_at)
+    lifetime = status.bounded_lifetime(claim, view.lifetime_default, view.lifetime_max)
+    bound_at = epoch(claim.status.bound_at)
+    return None if lifetime is None or bound_at is None else float(int(bound_at + lifetime))
+
+
+def _refresh(view: View, expires: float | None) -> Plan:
+    claim, now = view.claim, view.now
+    fresh = status.refreshed(claim, view.vm, view.vmi, now)
+    before = status.kept(claim)
+    if status.same(before, fresh):
+        return Plan(None, expires)
+    settle = KEEP_EMPTIED if _emptied(before, fresh) else SETTLE
+    at = max(view.guest_changed + settle, view.refreshed_at + WRITE_INTERVAL)
+    if at > now:
+        return Plan(None, _earliest([at, *([expires] if expires else [])]))
+    return Plan(Refresh(fresh), expires)
+
+
+def _emptied(before: dict[str, Any], fresh: dict[str, Any]) -> bool:
+    """The same guest has lost its addresses, and nothing else speaks against it."""
+    old, new = before["virtualMachines"][0], fresh["virtualMachines"][0]
+    return bool(old.get("addresses")) and not new.get("addresses") and old.get("vmiUID") == new.get("vmiUID")
+
+
+def _lost(view: View, name: str) -> dict[str, Any]:
+    message = f"VM {name} was gone when it was looked for at {timestamp(view.now)}; nobody released it"
+    return status.ended(view.claim, Trigger.LOSE, ClaimReason.LOST, message, view.now)
+
+
+def _releasing(view: View) -> Plan:
+    claim = view.claim
+    if claim.status is None or not claim.status.virtual_machines or claim.orphans:
+        return Plan()
+    if view.vm is not None and _dying(view.vm):
+        return Plan()  # its end is an event
+    named = claim.status.virtual_machines[0]
+    message = f"VM {named.name} was given back"
+    released = None
+    if not claim.going:
+        released = status.ended(claim, Trigger.FINISH, ClaimReason.RELEASED, message, view.now)
+    return Plan(GiveBack(named.name, named.uid, released))
+
+
+def _finished(view: View) -> Plan:
+    claim = view.claim
+    ttl, finished = claim.spec.ttl_seconds_after_finished, epoch(status.finished_at(claim))
+    if ttl is None or finished is None or claim.going:
+        return Plan()
+    return Plan(RemoveClaim()) if finished + ttl <= view.now else Plan(None, finished + ttl)
+
+
+def _dying(vm: VirtualMachine) -> bool:
+    return vm.metadata.deletion_timestamp is not None
+
+
+def _after(start: float, duration: str | None) -> float | None:
+    return None if duration is None else start + seconds(duration)
+
+
+def _earliest(times: list[float]) -> float | None:
+    return min(times, default=None)

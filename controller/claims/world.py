@@ -1,0 +1,103 @@
+"""All that is watched, sorted by namespace: four stores, their reflectors, and whom each change concerns."""
+
+from collections.abc import Iterator
+
+from controller.claims.execute import CLAIM_PATH, VM_PATH
+from controller.claims.loop import Desk, Namespace
+from controller.claims.objects import Claim
+from controller.kube.client import ApiClient
+from controller.kube.reflector import Reflector
+from controller.kube.store import Store
+from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance
+from controller.machines.readiness import node_trouble
+from controller.metrics import FOREIGN
+from crds import names
+
+AnyReflector = (
+    Reflector[Claim] | Reflector[VirtualMachine] | Reflector[VirtualMachineInstance] | Reflector[Node]
+)
+
+
+class World:
+    """What this process sees of the cluster. Nothing is done about it until `begin`."""
+
+    def __init__(self, client: ApiClient, max_hand_overs: int) -> None:
+        self.client = client
+        self.desk = Desk(max_hand_overs)
+        self.spaces: dict[str, Namespace] = {}
+        self.claims: Store[Claim] = Store(self._claim_changed)
+        self.vms: Store[VirtualMachine] = Store(self._vm_changed)
+        self.vmis: Store[VirtualMachineInstance] = Store(self._vmi_changed)
+        self.nodes: Store[Node] = Store(self._node_changed)
+        self._node_by_name: dict[str, Node] = {}
+
+    def reflectors(self) -> Iterator[AnyReflector]:
+        """One for each kind; VMs and guests by our label alone, so that other VMs of the cluster cost nothing."""
+        ours = names.LABEL_POOL_UID
+        everywhere = "namespaces/{}/"
+        yield Reflector(self.client, CLAIM_PATH.replace(everywhere, ""), Claim, self.claims)
+        vms = VM_PATH.replace(everywhere, "")
+        yield Reflector(self.client, vms, VirtualMachine, self.vms, label_selector=ours)
+        vmis = vms.replace("virtualmachines", "virtualmachineinstances")
+        yield Reflector(self.client, vmis, VirtualMachineInstance, self.vmis, label_selector=ours)
+        yield Reflector(self.client, "/api/v1/nodes", Node, self.nodes)
+
+    def begin(self) -> None:
+        """The lists are complete and the lease is ours: go to work."""
+        self.desk.active = True
+        for space in list(self.spaces.values()):
+            space.begin()
+
+    def stop(self) -> None:
+        """Start nothing any more; what is under way is cancelled."""
+        self.desk.active = False
+        for task in list(self.desk.tasks):
+            task.cancel()
+
+    def space(self, namespace: str) -> Namespace:
+        found = self.spaces.get(namespace)
+        if found is None:
+            found = Namespace(
+                namespace, self.client, self.desk, self.vms, self.claims, self._node_by_name.get
+            )
+            self.spaces[namespace] = found
+        return found
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        if new is not None:
+            self.space(new.metadata.namespace).router.claim_seen(new)
+        elif old is not None:
+            self.space(old.metadata.namespace).claim_gone(old)
+
+    def _vm_changed(self, old: VirtualMachine | None, new: VirtualMachine | None) -> None:
+        seen = new or old
+        if seen is None:
+            return
+        router = self.space(seen.metadata.namespace).router
+        before = len(router.foreign)
+        if new is not None:
+            router.vm_seen(new)
+        else:
+            router.vm_gone(seen)
+        if len(router.foreign) != before:
+            FOREIGN.labels(router.namespace).set(len(router.foreign))
+
+    def _vmi_changed(self, old: VirtualMachineInstance | None, new: VirtualMachineInstance | None) -> None:
+        if new is not None:
+            self.space(new.metadata.namespace).router.vmi_seen(new)
+        elif old is not None:
+            self.space(old.metadata.namespace).router.vmi_gone(old)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        seen = new or old
+        if seen is None:
+            return
+        name = seen.metadata.name
+        if new is None:
+            self._node_by_name.pop(name, None)
+        else:
+            self._node_by_name[name] = new
+        before, after = (node_trouble(each) if each else "" for each in (old, new))
+        if before != after:
+            for space in self.spaces.values():
+                space.router.node_changed(name)

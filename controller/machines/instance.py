@@ -1,0 +1,122 @@
+"""In which state of the instance machine a VM is, derived anew from what is observed.
+
+Pure. The label records only what we decided; whether a Pooled VM is warm is read from its VMI each time.
+The one thing remembered is whether it was warm before, since that tells Unready from Provisioning.
+"""
+
+from dataclasses import dataclass
+
+from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance, condition_of
+from controller.machines.readiness import ReadinessRule, epoch, judge
+from crds import names
+from statemachines.instance import State
+
+_MARKS = {
+    names.Mark.CLAIMED: State.CLAIMED,
+    names.Mark.DRAINING: State.DRAINING,
+    names.Mark.RECYCLING: State.RECYCLING,
+    names.Mark.RETAINED: State.RETAINED,
+}
+# What KubeVirt calls a guest that will not come up by waiting: printableStatus, and whether the template is at fault.
+_BROKEN = frozenset({"CrashLoopBackOff"})
+_UNSCHEDULABLE = "ErrorUnschedulable"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything about one VM of ours that its state depends on."""
+
+    vm: VirtualMachine
+    vmi: VirtualMachineInstance | None
+    node: Node | None
+    rule: ReadinessRule
+    warm_before: bool
+    unready_since: float | None
+    ready_since: float | None
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A VM's state, the reason a person reads, and when time alone may change it (epoch seconds)."""
+
+    state: State
+    reason: str = ""
+    ready_since: float | None = None
+    unready_since: float | None = None
+    recheck_at: float | None = None
+    unschedulable: bool = False
+
+
+def created_at(vm: VirtualMachine) -> float:
+    return epoch(vm.metadata.creation_timestamp) or 0.0
+
+
+def derive(seen: Observation) -> Derived:
+    """The state of one VM, by its deletion, then its mark, then its guest."""
+    meta = seen.vm.metadata
+    if meta.deletion_timestamp is not None:
+        return Derived(State.TERMINATING)
+    mark = meta.labels.get(names.LABEL_STATE, "")
+    if mark in _MARKS:
+        return Derived(_MARKS[names.Mark(mark)])
+    if meta.labels.get(names.LABEL_CLAIM_UID):
+        return Derived(State.CLAIMED)  # Pooled with a claim's UID: someone set the label back; never offered
+    return _pooled(seen)
+
+
+def _pooled(seen: Observation) -> Derived:
+    verdict = judge(seen.rule, seen.vmi, seen.node)
+    if verdict.ready:
+        return _ready(seen, verdict.since)
+    if seen.warm_before:
+        since = seen.unready_since if seen.unready_since is not None else seen.now
+        over = since + seen.rule.unready_grace
+        if seen.now >= over:
+            return Derived(State.FAILED, f"it was warm and has not been ready since: {verdict.reason}")
+        return Derived(State.UNREADY, verdict.reason, unready_since=since, recheck_at=over)
+    return _provisioning(seen, verdict.reason)
+
+
+def _ready(seen: Observation, since: float | None) -> Derived:
+    ready_since = seen.ready_since
+    if ready_since is None:
+        ready_since = since if since is not None else seen.now
+    warm_at = ready_since + seen.rule.min_ready_seconds
+    if seen.now >= warm_at or seen.warm_before:
+        return Derived(State.WARM, ready_since=ready_since)
+    return Derived(
+        State.PROVISIONING,
+        "it is ready and waits for minReadySeconds",
+        ready_since=ready_since,
+        recheck_at=warm_at,
+    )
+
+
+def _provisioning(seen: Observation, reason: str) -> Derived:
+    status = seen.vm.status
+    if status.printable_status == _UNSCHEDULABLE or _pod_unscheduled(seen.vmi):
+        return Derived(State.PROVISIONING, "no node has room for it (Unschedulable)", unschedulable=True)
+    if status.printable_status in _BROKEN:
+        return Derived(State.FAILED, "its guest crashes again and again (CrashLoopBackOff)")
+    failure = condition_of(status.conditions, "Failure")
+    if failure is not None and failure.status == "True":
+        return Derived(State.FAILED, f"KubeVirt could not start it: {failure.reason}: {failure.message}")
+    deadline = created_at(seen.vm) + seen.rule.deadline
+    if seen.now >= deadline:
+        return Derived(State.FAILED, _late(seen, reason))
+    return Derived(State.PROVISIONING, reason, recheck_at=deadline)
+
+
+def _late(seen: Observation, reason: str) -> str:
+    status = seen.vm.status.printable_status
+    return f"it was not warm within its deadline of {seen.rule.deadline:g} s: {reason}" + (
+        f" (KubeVirt says {status})" if status else ""
+    )
+
+
+def _pod_unscheduled(vmi: VirtualMachineInstance | None) -> bool:
+    if vmi is None:
+        return False
+    found = condition_of(vmi.status.conditions, "PodScheduled")
+    return found is not None and found.status == "False"

@@ -1,0 +1,200 @@
+"""The VMs of one pool, kept in order as they change, so that no question costs a walk over all of them.
+
+Pure: told of each change and of the time, it answers who is warm, who is next, how many are where. It never
+writes; it never forgets a VM before the API server does.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from controller.machines.instance import Derived, Observation, created_at, derive
+from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance
+from controller.machines.readiness import ReadinessRule
+from crds import names
+from crds.pool import ClaimOrder
+from statemachines.base import path
+from statemachines.instance import MACHINE, State
+
+IN_FLIGHT = (State.PROVISIONING, State.WAKING)
+
+
+@dataclass(slots=True)
+class Instance:
+    """One VM with its derived state. `busy` names the step of ours that is under way on it."""
+
+    vm: VirtualMachine
+    vmi: VirtualMachineInstance | None = None
+    node: Node | None = None
+    derived: Derived = field(default_factory=lambda: Derived(State.PROVISIONING))
+    warm_at: float | None = None
+    busy: str = ""
+    created: float = 0.0
+
+    @property
+    def uid(self) -> str:
+        return self.vm.metadata.uid
+
+    @property
+    def name(self) -> str:
+        return self.vm.metadata.name
+
+    @property
+    def state(self) -> State:
+        return self.derived.state
+
+
+class Inventory:
+    """All VMs that say they belong to one pool and that are ours."""
+
+    def __init__(self, pool_uid: str) -> None:
+        self.pool_uid = pool_uid
+        self.rule: ReadinessRule | None = None
+        self.order = ClaimOrder.OLDEST
+        self.instances: dict[str, Instance] = {}
+        self.by_state: dict[State, dict[str, Instance]] = {state: {} for state in State}
+        self.boots: list[tuple[Instance, float]] = []
+        self._busy: dict[str, Instance] = {}
+        self._free: list[tuple[float, str, str]] = []
+        self._due: list[tuple[float, str]] = []
+
+    # ---- being told
+
+    def configure(self, rule: ReadinessRule, order: ClaimOrder, now: float) -> None:
+        """Take over the pool's rules; a changed rule is judged anew over all VMs."""
+        if order != self.order:
+            self.order = order
+            self._free = [self._rank(each) for each in self.by_state[State.WARM].values()]
+            heapq.heapify(self._free)
+        if rule != self.rule:
+            self.rule = rule
+            for each in list(self.instances.values()):
+                self._settle(each, now)
+
+    def observe(
+        self, vm: VirtualMachine, vmi: VirtualMachineInstance | None, node: Node | None, now: float
+    ) -> Instance:
+        """A VM, its guest or its node has changed."""
+        found = self.instances.get(vm.metadata.uid)
+        if found is None:
+            found = Instance(vm, created=created_at(vm))
+            self.instances[found.uid] = found
+            self.by_state[found.state][found.uid] = found
+        found.vm, found.vmi, found.node = vm, vmi, node
+        self._settle(found, now)
+        return found
+
+    def forget(self, uid: str) -> Instance | None:
+        """The API server has this VM no more."""
+        found = self.instances.pop(uid, None)
+        self._busy.pop(uid, None)
+        if found is not None:
+            del self.by_state[found.state][uid]
+        return found
+
+    def reserve(self, instance: Instance, purpose: str) -> None:
+        """A step of ours begins on this VM; nobody takes it until `release`."""
+        instance.busy = purpose
+        self._busy[instance.uid] = instance
+
+    def release(self, instance: Instance) -> None:
+        """A step of ours on this VM ended; it is free again if it is warm still."""
+        instance.busy = ""
+        self._busy.pop(instance.uid, None)
+        if instance.uid in self.instances and instance.state is State.WARM:
+            heapq.heappush(self._free, self._rank(instance))
+
+    def tick(self, now: float) -> list[Instance]:
+        """Judge anew what time alone may have changed; the VMs whose state did."""
+        changed = []
+        while self._due and self._due[0][0] <= now:
+            found = self.instances.get(heapq.heappop(self._due)[1])
+            if found is not None and found.derived.recheck_at is not None and found.derived.recheck_at <= now:
+                before = found.state
+                self._settle(found, now)
+                if found.state is not before:
+                    changed.append(found)
+        return changed
+
+    def next_due(self) -> float | None:
+        """When `tick` should be called next (epoch seconds)."""
+        return self._due[0][0] if self._due else None
+
+    # ---- being asked
+
+    def count(self, state: State) -> int:
+        return len(self.by_state[state])
+
+    @property
+    def total(self) -> int:
+        return len(self.instances)
+
+    def idle(self, state: State) -> int:
+        """VMs of this state on which nothing of ours is under way. Costs a walk over the busy ones alone."""
+        return self.count(state) - sum(1 for each in self._busy.values() if each.state is state)
+
+    def take(self, purpose: str) -> Instance | None:
+        """The best warm VM in the pool's order, marked busy so that nobody takes it again."""
+        while self._free:
+            _, _, uid = heapq.heappop(self._free)
+            found = self.instances.get(uid)
+            if found is not None and found.state is State.WARM and not found.busy:
+                self.reserve(found, purpose)
+                return found
+        return None
+
+    def in_flight(self) -> Iterator[Instance]:
+        """The VMs on their way to warm, in the order of their creation."""
+        return iter(
+            sorted(
+                (each for state in IN_FLIGHT for each in self.by_state[state].values()),
+                key=lambda each: (each.created, each.name),
+            )
+        )
+
+    def drain_boots(self) -> list[tuple[Instance, float]]:
+        """The VMs that became warm since the last call, each with its boot time in seconds."""
+        boots, self.boots = self.boots, []
+        return boots
+
+    # ---- inside
+
+    def _rank(self, each: Instance) -> tuple[float, str, str]:
+        sign = 1.0 if self.order is ClaimOrder.OLDEST else -1.0
+        return (sign * each.created, each.name, each.uid)
+
+    def _settle(self, each: Instance, now: float) -> None:
+        before = each.state
+        derived = derive(
+            Observation(
+                vm=each.vm,
+                vmi=each.vmi,
+                node=each.node,
+                rule=self.rule or ReadinessRule(),
+                warm_before=each.warm_at is not None,
+                unready_since=each.derived.unready_since,
+                ready_since=each.derived.ready_since,
+                now=now,
+            )
+        )
+        if derived.state is not before and path(MACHINE, before, derived.state) is None:
+            return  # a person set a label back: what we decided stands, Draining above all
+        each.derived = derived
+        if derived.recheck_at is not None:
+            heapq.heappush(self._due, (derived.recheck_at, each.uid))
+        if derived.state is not before:
+            del self.by_state[before][each.uid]
+            self.by_state[derived.state][each.uid] = each
+            if derived.state is State.WARM:
+                self._warmed(each, now)
+
+    def _warmed(self, each: Instance, now: float) -> None:
+        if each.warm_at is None:
+            each.warm_at = now
+            self.boots.append((each, max(0.0, (each.derived.ready_since or now) - each.created)))
+        if not each.busy:
+            heapq.heappush(self._free, self._rank(each))
+
+
+def revision_of(instance: Instance) -> str:
+    return instance.vm.metadata.labels.get(names.LABEL_REVISION, "")

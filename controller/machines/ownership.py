@@ -1,0 +1,49 @@
+"""Which VMs are ours: the controller owner reference decides alone.
+
+A VM copied with all its labels (KubeVirt's clone does that) or restored from a backup is foreign: it is
+never counted, claimed, drained or deleted. Nothing here trusts a label that the owner does not confirm.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controller.kube.objects import ObjectMeta, OwnerReference
+from crds import names
+
+
+class OwnerKind(StrEnum):
+    POOL = "VirtualMachinePool"
+    CLAIM = "VirtualMachineClaim"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who owns a VM of ours."""
+
+    kind: OwnerKind
+    name: str
+    uid: str
+
+
+_LABEL_OF = {OwnerKind.POOL: names.LABEL_POOL_UID, OwnerKind.CLAIM: names.LABEL_CLAIM_UID}
+
+
+def controller_reference(metadata: ObjectMeta) -> OwnerReference | None:
+    return next((reference for reference in metadata.owner_references if reference.controller), None)
+
+
+def owner_of(metadata: ObjectMeta) -> Owner | None:
+    """The pool or claim that owns this VM, or None when the VM is foreign.
+
+    The reference must be of our API group, and the VM's labels must say the same UID: a person's owner
+    reference beside our copied labels is nobody's claim on us.
+    """
+    reference = controller_reference(metadata)
+    if reference is None or not reference.api_version.startswith(names.GROUP + "/"):
+        return None
+    if reference.kind not in tuple(OwnerKind):
+        return None
+    kind = OwnerKind(reference.kind)
+    if metadata.labels.get(_LABEL_OF[kind]) != reference.uid:
+        return None
+    return Owner(kind, reference.name, reference.uid)

@@ -1,0 +1,47 @@
+"""The metrics, by Prometheus' conventions: base units, bounded labels. Definitions only."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_WAITS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
+
+CLAIM_WAIT = Histogram(
+    "bullpen_claim_wait_seconds",
+    "From the claim's arrival to its hand-over.",
+    ("pool", "outcome"),
+    buckets=_WAITS,
+)
+CLAIMS = Counter("bullpen_claims_total", "Claims by how they came out: warm, waited, failed.", ("outcome",))
+HAND_OVERS_REFUSED = Counter(
+    "bullpen_hand_overs_refused_total", "Hand-overs that ended without a bind.", ("outcome",)
+)
+REPAIRS = Counter("bullpen_repairs_total", "VMs that repair looked at, by what became of them.", ("outcome",))
+WARM = Gauge("bullpen_warm", "VMs of a pool by state.", ("namespace", "pool", "state"))
+WARM_TARGET = Gauge("bullpen_warm_target", "The warm target of a pool.", ("namespace", "pool", "policy"))
+LEAD_TIME = Histogram(
+    "bullpen_lead_time_seconds",
+    "From a VM's creation to warm.",
+    ("pool",),
+    buckets=(
+        0.5,
+        1,
+        2.5,
+        5,
+        10,
+        15,
+        20,
+        30,
+        45,
+        60,
+        120,
+        300,
+        900,
+    ),
+)
+FOREIGN = Gauge("bullpen_foreign_labelled_vms", "VMs with our labels that are not ours.", ("namespace",))
+ILLEGAL = Counter(
+    "bullpen_illegal_transitions_total", "Moves that a state machine does not have, refused.", ("machine",)
+)
+REQUESTS = Counter("bullpen_api_requests_total", "Requests to the API server.", ("step", "code"))
+REQUEST_SECONDS = Histogram("bullpen_api_request_seconds", "How long they took.", ("step",))
+LOOP_LAG = Gauge("bullpen_loop_lag_seconds", "How late the event loop last was.")
+LEADING = Gauge("bullpen_leading", "1 while this process holds the lease.")

@@ -1,0 +1,48 @@
+"""The failure brake: after repeated failures creations back off, one probe at a time. Pure.
+
+A template that never boots must not be tried ten times a minute for ever; a pool whose VMs work must not be
+slowed by one that did not. Claims on other VMs of the pool are never held back by it.
+"""
+
+from dataclasses import dataclass, replace
+
+OPENS_AFTER = 3  # failures in a row
+FIRST_DELAY = 10.0  # s until the first probe
+LONGEST_DELAY = 300.0  # s
+
+
+@dataclass(frozen=True, slots=True)
+class BrakeState:
+    """Failures in a row, when the next probe may be made (epoch seconds), and the pause before it (seconds)."""
+
+    failures: int = 0
+    open_since: float | None = None
+    next_probe: float | None = None
+    pause: float = 0.0
+
+    @property
+    def open(self) -> bool:
+        return self.open_since is not None
+
+    def failed(self, now: float, created: float, unit: float = FIRST_DELAY) -> "BrakeState":
+        """One more failure. Only a probe's lengthens the pause: the others were made before the brake opened."""
+        failures = self.failures + 1
+        if self.open_since is None:
+            if failures < OPENS_AFTER:
+                return replace(self, failures=failures)
+            return BrakeState(failures, now, now + unit, unit)
+        if created < self.open_since:
+            return replace(self, failures=failures)
+        pause = min(LONGEST_DELAY, 2.0 * self.pause)
+        return BrakeState(failures, self.open_since, now + pause, pause)
+
+    def succeeded(self) -> "BrakeState":
+        """A VM became warm: the brake is closed."""
+        return BrakeState()
+
+    def allows(self, in_flight: int, now: float) -> int | None:
+        """How many may be created now; None while the brake sets no bound."""
+        if not self.open:
+            return None
+        probing = in_flight > 0 or (self.next_probe is not None and now < self.next_probe)
+        return 0 if probing else 1

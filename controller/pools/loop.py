@@ -1,0 +1,387 @@
+"""One pool's loop: wait for a change → snapshot → plan → execute → status.
+
+Level-triggered: every pass decides from what is seen now. A pass never ends without a status; an error becomes
+a condition and a pause, never a dead loop. Hand-overs do not pass through here.
+"""
+
+import asyncio
+import math
+import random
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from controller.claims.loop import Namespace
+from controller.claims.patches import add, test
+from controller.claims.protocol import StepName
+from controller.claims.records import PoolRecord
+from controller.kube import errors
+from controller.kube.client import Priority
+from controller.machines.inventory import IN_FLIGHT, Instance, revision_of
+from controller.machines.readiness import epoch
+from controller.machines.rendering import TemplateError, check, revision
+from controller.metrics import LEAD_TIME, WARM, WARM_TARGET
+from controller.pools.brake import BrakeState
+from controller.pools.execute import PoolWriter, Refusal
+from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, plan
+from controller.pools.snapshot import Snapshot, Trouble
+from controller.pools.status import status, stopped
+from crds import names
+from crds.conditions import PoolReason
+from crds.pool import VirtualMachinePool
+from statemachines.instance import State
+
+log = structlog.get_logger()
+
+IDLE_WINDOW = 0.015  # s: changes come in flocks; the plan looks once they have landed
+STATUS_INTERVAL = 1.0  # s between two writes of a pool's status
+RESYNC = 300.0  # s
+REFUSED_PAUSE = (10.0, 300.0)  # s until a refused template or quota is tried again: first, longest
+
+
+class PoolLoop:
+    """One pool. `run` ends when the pool is gone; cancel it to stop."""
+
+    def __init__(self, space: Namespace, record: PoolRecord, brake_unit: float) -> None:
+        self.space = space
+        self.record = record
+        self.wake = asyncio.Event()
+        self._writer = PoolWriter(space.client, space.name, space.vms, space.executor)
+        self._brake_unit = brake_unit
+        self._brake = _restored(record.pool, space.now())
+        self._failed: set[str] = set()
+        self._last_failure = ""
+        self._creating = 0
+        self._removing: set[str] = set()
+        self._trouble: Trouble | None = None
+        self._checked = False
+        self._quota = ""
+        self._retry_at = 0.0
+        self._pause = REFUSED_PAUSE[0]
+        self._short_since: float | None = None
+        self._written: dict[str, Any] = _status_of(record.pool)
+        self._written_at = 0.0
+        self._status_task: asyncio.Task[None] | None = None
+        self._generation = -1
+        self._revision = ""
+        self._gone = False
+
+    @property
+    def pool(self) -> VirtualMachinePool:
+        return self.record.pool
+
+    async def run(self) -> None:
+        """Passes until the pool is gone."""
+        failures = 0
+        while not self._gone:
+            try:
+                await self._pass()
+                failures = 0
+            except errors.NotLeading:
+                return
+            except Exception as error:
+                failures += 1
+                log.error("pass failed", pool=self.pool.metadata.name, error=repr(error), exc_info=error)
+                self._trouble = Trouble(
+                    PoolReason.INTERNAL_ERROR, f"a pass failed: {error!r}; it is tried again"
+                )
+                self._checked = False
+                self._write_status(self._snapshot())
+                await asyncio.sleep(min(30.0, 0.5 * 2**failures))
+            await self._wait()
+
+    # ---- one pass
+
+    async def _pass(self) -> None:
+        await self._adopt()
+        self._read_template()
+        self._count_boots()
+        seen = self._snapshot()
+        for action in plan(seen):
+            await self._do(action, seen)
+        after = self._snapshot()
+        self._short_since = (self._short_since or after.now) if after.ready < after.target else None
+        self._show(after)
+        self._write_status(after)
+
+    async def _wait(self) -> None:
+        """Until something changes, a pause ends, or for the resync; then let the flock land."""
+        delay = RESYNC * random.uniform(0.9, 1.1)
+        now = self.space.now()
+        for at in (self._retry_at, self._brake.next_probe or 0.0):
+            if now < at < math.inf:
+                delay = min(delay, at - now + 0.01)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.wake.wait(), delay)
+        await asyncio.sleep(IDLE_WINDOW)
+        self.wake.clear()
+
+    async def _adopt(self) -> None:
+        """The finalizer before the first side effect."""
+        meta = self.pool.metadata
+        if names.FINALIZER_POOL in meta.finalizers or meta.deletion_timestamp is not None:
+            return
+        finalizers = [*meta.finalizers, names.FINALIZER_POOL]
+        body = [test("/metadata/uid", meta.uid)]
+        if meta.finalizers:
+            body.append(test("/metadata/finalizers", list(meta.finalizers)))
+        body.append(add("/metadata/finalizers", finalizers))
+        with suppress(errors.TestFailed, errors.NotFound):
+            await self._patch_pool(body, StepName.POOL_FINALIZER)
+
+    def _read_template(self) -> None:
+        """Judge the template once per generation, and again when a refusal's pause is over."""
+        now = self.space.now()
+        if self.pool.metadata.generation != self._generation:
+            self._generation = self.pool.metadata.generation
+            self._revision = revision(self.pool)
+            self._trouble, self._quota, self._checked, self._pause = None, "", False, REFUSED_PAUSE[0]
+            try:
+                check(self.pool)
+            except TemplateError as error:  # nothing to try again before somebody changes it
+                self._trouble, self._retry_at = Trouble(error.reason, str(error)), math.inf
+        elif (self._trouble or self._quota) and now >= self._retry_at:
+            self._trouble, self._quota, self._checked = None, "", False
+        self.record.trouble = self._trouble.message if self._trouble else ""
+
+    def _count_boots(self) -> None:
+        inventory = self.record.inventory
+        for instance, boot in inventory.drain_boots():
+            self.record.boots.add(boot)
+            LEAD_TIME.labels(self.record.name).observe(boot)
+            if not self._brake.open or instance.created >= (self._brake.open_since or 0.0):
+                self._brake = self._brake.succeeded()
+        failed = inventory.by_state[State.FAILED]
+        for uid, instance in failed.items():
+            if uid not in self._failed:
+                self._failed.add(uid)
+                self._last_failure = instance.derived.reason
+                self._brake = self._brake.failed(self.space.now(), instance.created, self._brake_unit)
+                log.warning("VM failed", pool=self.record.name, vm=instance.name, why=instance.derived.reason)
+        self._failed &= failed.keys()
+
+    def _snapshot(self) -> Snapshot:
+        record, inventory = self.record, self.record.inventory
+        queue = record.queue
+        first = next(queue.waiting(), None)
+        oldest = first.arrived if first is not None and queue else None
+        leaving = self._removing
+        surplus = (
+            [each for state in (State.UNREADY, *IN_FLIGHT, State.WARM) for each in self._idle(state)]
+            if self._needs_removal()
+            else []
+        )
+        return Snapshot(
+            pool=self.pool,
+            revision=self._revision,
+            now=self.space.now(),
+            counts={state: inventory.count(state) for state in State},
+            handing_over=inventory.count(State.WARM) - inventory.idle(State.WARM),
+            backorders=len(queue.orders),
+            pending=len(queue),
+            creating=self._creating,
+            removing=len(leaving) + inventory.count(State.TERMINATING),
+            oldest_pending=oldest,
+            brake=self._brake,
+            trouble=self._trouble,
+            quota=self._quota,
+            denied=record.denied,
+            unschedulable=sum(
+                each.derived.unschedulable for each in inventory.by_state[State.PROVISIONING].values()
+            ),
+            failed=self._idle(State.FAILED),
+            draining=self._idle(State.DRAINING),
+            removable=surplus,
+            lead_time=(record.boots.quantile(0.5), record.boots.quantile(0.95)),
+            short_since=self._short_since,
+            last_failure=self._last_failure,
+            checked=self._checked,
+        )
+
+    def _needs_removal(self) -> bool:
+        inventory, queue = self.record.inventory, self.record.queue
+        stock = inventory.idle(State.WARM) + sum(inventory.count(s) for s in IN_FLIGHT) + self._creating
+        return self.record.deleting or stock > self.pool.spec.warm.replicas + len(queue.orders)
+
+    def _idle(self, state: State) -> list[Instance]:
+        return [each for each in self.record.inventory.by_state[state].values() if not each.busy]
+
+    # ---- actions
+
+    async def _do(self, action: Action, seen: Snapshot) -> None:
+        match action:
+            case Check():
+                await self._dry_run()
+            case Create(count=count):
+                self._creating += count
+                self.space.desk.start(self._create(count))
+            case Remove(instances=instances):
+                for instance in instances:
+                    self.record.inventory.reserve(instance, "drain")
+                    self._removing.add(instance.uid)
+                    self.space.desk.start(self._remove(instance))
+            case DropFinalizer():
+                await self._drop_finalizer(seen)
+
+    async def _dry_run(self) -> None:
+        try:
+            refusal = await self._writer.dry_run(self.pool, self._revision)
+        except errors.NotLeading:
+            raise
+        except errors.ApiError as error:
+            refusal = Refusal(PoolReason.API_REFUSED, str(error))
+        if refusal is None:
+            self._checked = True
+            self.wake.set()
+        else:
+            self._refused(refusal)
+
+    async def _create(self, count: int) -> None:
+        """Slow start: 1, 2, 4, … at once, as long as none is refused. Never holds up the pass."""
+        batch = 1
+        left = count
+        try:
+            while left > 0 and not self._trouble and not self._quota and not self.record.deleting:
+                size = min(batch, left)
+                results = await asyncio.gather(*(self._create_one() for _ in range(size)))
+                left -= size
+                batch *= 2
+                if not all(results):
+                    return
+        finally:
+            self._creating -= max(0, left)
+            self.wake.set()
+
+    async def _create_one(self) -> bool:
+        try:
+            refusal = await self._writer.create(self.pool, self._revision)
+        except errors.ApiError as error:
+            if isinstance(error, errors.NotLeading):
+                raise
+            refusal = Refusal(PoolReason.API_REFUSED, str(error))
+        finally:
+            self._creating -= 1
+        if refusal is not None:
+            self._refused(refusal)
+        return refusal is None
+
+    def _refused(self, refusal: Refusal) -> None:
+        """No storm: the next try is a pause away, or at once when the pool is changed."""
+        if refusal.quota:
+            self._quota = refusal.message
+        else:
+            self._trouble = Trouble(refusal.reason, refusal.message)
+        self._retry_at = self.space.now() + self._pause * random.uniform(0.9, 1.1)
+        self._pause = min(REFUSED_PAUSE[1], 2 * self._pause)
+        log.warning("creation refused", pool=self.record.name, reason=refusal.reason, why=refusal.message)
+        self.wake.set()
+
+    async def _remove(self, instance: Instance) -> None:
+        try:
+            await self._writer.remove(instance, self.record.inventory)
+        finally:
+            self._removing.discard(instance.uid)
+            self.wake.set()
+
+    async def _drop_finalizer(self, seen: Snapshot) -> None:
+        """The pool may go only when an uncached list shows no VM that it owns."""
+        owned = await self._writer.owned(self.pool)
+        meta = self.pool.metadata
+        if owned:
+            self._retry_at = self.space.now() + 1.0
+            return
+        if names.FINALIZER_POOL in meta.finalizers:
+            left = [each for each in meta.finalizers if each != names.FINALIZER_POOL]
+            body = [
+                test("/metadata/uid", meta.uid),
+                test("/metadata/finalizers", list(meta.finalizers)),
+                add("/metadata/finalizers", left),
+            ]
+            try:
+                await self._patch_pool(body, StepName.POOL_FINALIZER)
+            except errors.NotFound:
+                self._gone = True
+            except errors.TestFailed:
+                self._retry_at = self.space.now() + 1.0
+                return
+            log.info("pool drained", pool=self.record.name, claimed=seen.counts[State.CLAIMED])
+
+    # ---- status
+
+    def _show(self, seen: Snapshot) -> None:
+        for state in (
+            State.PROVISIONING,
+            State.WARM,
+            State.UNREADY,
+            State.CLAIMED,
+            State.TERMINATING,
+            State.FAILED,
+        ):
+            WARM.labels(self.space.name, self.record.name, state.value).set(seen.counts[state])
+        WARM_TARGET.labels(self.space.name, self.record.name, "replicas").set(seen.target)
+
+    def _write_status(self, _seen: Snapshot) -> None:
+        """Have the status written soon: one writer, at most once a second, always the newest."""
+        if self._status_task is None or self._status_task.done():
+            self._status_task = asyncio.get_running_loop().create_task(self._status())
+
+    async def _status(self) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._written_at + STATUS_INTERVAL - loop.time()))
+        fresh = status(replace(self._snapshot(), updated=self._updated()), self._written)
+        if fresh == self._written or self._gone:
+            return
+        self._written_at = loop.time()
+        body = [test("/metadata/uid", self.pool.metadata.uid), add("/status", fresh)]
+        try:
+            await self._patch_pool(body, StepName.POOL_STATUS)
+            self._written = fresh
+        except errors.NotFound:
+            self._gone = True
+            self.wake.set()
+        except errors.NotLeading:
+            return
+        except errors.ApiError as error:
+            log.warning("pool status not written", pool=self.record.name, error=str(error))
+            loop.call_later(5.0, self.wake.set)
+
+    def _updated(self) -> int:
+        """Unclaimed VMs of the current revision: a walk over them, at most once a second."""
+        unclaimed = (State.WARM, State.UNREADY, State.STANDBY, *IN_FLIGHT)
+        found = (each for state in unclaimed for each in self.record.inventory.by_state[state].values())
+        return sum(revision_of(each) == self._revision for each in found)
+
+    async def say_stopped(self) -> None:
+        """The last status of a clean stop: nobody watches this pool, and what to do about it."""
+        with suppress(errors.ApiError):
+            body = [
+                test("/metadata/uid", self.pool.metadata.uid),
+                add("/status", stopped(self._written, self.record.name, self.space.now())),
+            ]
+            await self._patch_pool(body, StepName.POOL_STATUS)
+
+    async def _patch_pool(self, body: list[dict[str, Any]], step: StepName) -> None:
+        path = (
+            f"/apis/{names.API_VERSION}/namespaces/{self.space.name}/{names.POOLS}/{self.pool.metadata.name}"
+        )
+        path += "/status" if step is StepName.POOL_STATUS else ""
+        await self.space.client.json_patch(path, body, priority=Priority.STATUS, step=step)
+
+
+def _status_of(pool: VirtualMachinePool) -> dict[str, Any]:
+    if pool.status is None:
+        return {}
+    found: dict[str, Any] = pool.status.model_dump(by_alias=True, exclude_none=True, mode="json")
+    return found
+
+
+def _restored(pool: VirtualMachinePool, now: float) -> BrakeState:
+    """The brake as the last status says: a restart must not let go of it."""
+    brake = pool.status.brake if pool.status else None
+    if brake is None or brake.open_since is None:
+        return BrakeState()
+    probe = epoch(str(brake.next_probe_time)) if brake.next_probe_time else now
+    since = epoch(str(brake.open_since)) or now
+    return BrakeState(brake.failures, since, probe, max(10.0, (probe or now) - now))

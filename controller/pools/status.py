@@ -1,0 +1,215 @@
+"""A pool's status, computed once at the end of each pass. Pure: one function per condition.
+
+It holds times, never ages: a status that ticks is a write every pass.
+"""
+
+from typing import Any
+
+from controller.claims.patches import timestamp
+from controller.pools.plan import wanted
+from controller.pools.snapshot import Snapshot
+from crds import names
+from crds.conditions import PoolCondition, PoolReason, Truth
+from statemachines.instance import State
+
+Json = dict[str, Any]
+Verdict = tuple[Truth, str, str]
+
+_COUNTED = {
+    "provisioning": (State.PROVISIONING, State.WAKING),
+    "warm": (State.WARM,),
+    "unready": (State.UNREADY,),
+    "claimed": (State.CLAIMED,),
+    "draining": (State.DRAINING,),
+    "terminating": (State.TERMINATING,),
+    "failed": (State.FAILED,),
+}
+_UNCLAIMED = (State.PROVISIONING, State.WAKING, State.WARM, State.UNREADY, State.STANDBY)
+LATE_FACTOR = 2.0  # times the p95 boot time: Warm=False is for pools that are late, not for every refill
+FIRST_PATIENCE = 60.0  # s before a pool without a measured boot counts as late
+
+
+def selector(pool_uid: str) -> str:
+    """The unclaimed VMs of a pool, for the scale subresource."""
+    return f"{names.LABEL_POOL_UID}={pool_uid},{names.LABEL_STATE}={names.Mark.POOLED.value}"
+
+
+def status(seen: Snapshot, before: Json) -> Json:
+    """The whole status; `before` is the last one, whose transition times are kept."""
+    instances = {name: sum(seen.counts[s] for s in states) for name, states in _COUNTED.items()}
+    target = seen.target
+    fresh: Json = {
+        "observedGeneration": seen.pool.metadata.generation,
+        "replicas": sum(seen.counts[s] for s in _UNCLAIMED),
+        "total": sum(seen.counts.values()),
+        "instances": instances,
+        "warm": {
+            "ready": max(0, seen.ready),
+            "target": target,
+            "decidedBy": "replicas",
+            "policies": [{"name": "replicas", "wants": target, "because": f"spec.warm.replicas is {target}"}],
+        },
+        "currentRevision": seen.revision,
+        "updatedReplicas": seen.updated,
+        "demand": _demand(seen),
+        "brake": _brake(seen),
+        "selector": selector(seen.pool.metadata.uid),
+    }
+    fresh["conditions"] = [
+        _condition(kind, verdict, seen, before)
+        for kind, verdict in (
+            (PoolCondition.READY, ready(seen)),
+            (PoolCondition.WARM, warm(seen)),
+            (PoolCondition.PROGRESSING, progressing(seen)),
+            (PoolCondition.DEGRADED, degraded(seen)),
+            (PoolCondition.CAPACITY_AVAILABLE, capacity_available(seen)),
+        )
+    ]
+    return fresh
+
+
+def ready(seen: Snapshot) -> Verdict:
+    """The summary: can this pool do its work?"""
+    if seen.deleting:
+        return Truth.FALSE, PoolReason.DELETING, remains(seen)
+    if seen.trouble is not None:
+        return Truth.FALSE, seen.trouble.reason, seen.trouble.message
+    if seen.brake.open:
+        return Truth.FALSE, PoolReason.BRAKE_OPEN, _brake_sentence(seen)
+    if seen.quota:
+        return Truth.FALSE, PoolReason.QUOTA_REFUSED, seen.quota
+    if seen.denied:
+        return Truth.FALSE, PoolReason.API_REFUSED, f"hand-overs are refused: {seen.denied}"
+    return Truth.TRUE, PoolReason.SERVING, "the pool serves claims"
+
+
+def warm(seen: Snapshot) -> Verdict:
+    """False only when VMs have been missing for longer than twice their usual boot time."""
+    if seen.ready >= seen.target:
+        return Truth.TRUE, PoolReason.TARGET_REACHED, f"{seen.ready} of {seen.target} VMs are warm"
+    boot = seen.lead_time[1]
+    patience = LATE_FACTOR * boot if boot is not None else FIRST_PATIENCE
+    late = seen.short_since is not None and seen.now - seen.short_since > patience
+    never = seen.trouble is not None or seen.brake.open
+    if late or never:
+        return Truth.FALSE, PoolReason.SHORT, f"{max(0, seen.ready)} of {seen.target} VMs are warm"
+    return Truth.TRUE, PoolReason.FILLING, "missing VMs are being made"
+
+
+def progressing(seen: Snapshot) -> Verdict:
+    if seen.deleting:
+        return Truth.TRUE, PoolReason.DELETING, remains(seen)
+    if seen.pool.spec.suspend:
+        return Truth.FALSE, PoolReason.SUSPENDED, "spec.suspend is true: nothing is made or removed"
+    missing = wanted(seen)
+    if missing > 0 or seen.in_flight > 0:
+        return Truth.TRUE, PoolReason.FILLING, "VMs are being made"
+    if missing < 0:
+        return Truth.TRUE, PoolReason.SHRINKING, "surplus VMs are being removed"
+    return Truth.FALSE, PoolReason.TARGET_REACHED, "as many VMs are there as are wanted"
+
+
+def degraded(seen: Snapshot) -> Verdict:
+    if seen.brake.open:
+        return Truth.TRUE, PoolReason.BRAKE_OPEN, _brake_sentence(seen)
+    if seen.denied:
+        return Truth.TRUE, PoolReason.API_REFUSED, f"hand-overs are refused: {seen.denied}"
+    if seen.brake.failures:
+        return (
+            Truth.TRUE,
+            PoolReason.VMS_FAILED,
+            f"{seen.brake.failures} VMs failed in a row: {seen.last_failure}",
+        )
+    return Truth.FALSE, PoolReason.AS_EXPECTED, "nothing needs a person's eye"
+
+
+def capacity_available(seen: Snapshot) -> Verdict:
+    limits = seen.pool.spec.limits
+    if seen.quota:
+        return Truth.FALSE, PoolReason.QUOTA_REFUSED, seen.quota
+    if seen.unschedulable:
+        return (
+            Truth.FALSE,
+            PoolReason.UNSCHEDULABLE,
+            f"{seen.unschedulable} VMs wait for a node with room: add nodes, or lower warm.replicas",
+        )
+    if wanted(seen) > 0 and seen.total >= limits.max_replicas:
+        return (
+            Truth.FALSE,
+            PoolReason.MAX_REPLICAS_REACHED,
+            f"limits.maxReplicas ({limits.max_replicas}) is reached: raise it, or release claims",
+        )
+    return Truth.TRUE, PoolReason.BELOW_LIMITS, "another VM may be made"
+
+
+def remains(seen: Snapshot) -> str:
+    """What a pool under deletion still has, and what stays after it."""
+    unclaimed = sum(seen.counts[s] for s in (*_UNCLAIMED, State.FAILED, State.DRAINING))
+    claimed = seen.counts[State.CLAIMED]
+    stay = f"; {claimed} claimed VMs stay with their claims until those are deleted" if claimed else ""
+    waits = f"; {seen.pending} claims go on waiting for a pool of this name" if seen.pending else ""
+    return f"being deleted: {unclaimed} unclaimed VMs are to go first{stay}{waits}"
+
+
+def stopped(before: Json, name: str, now: float) -> Json:
+    """What a pool says after a clean stop of the controller: nobody watches it, and what that means."""
+    message = (
+        "the controller was stopped: no VM is made, handed over or removed until it runs again. To delete this "
+        f"pool without it, delete its unclaimed VMs ({names.LABEL_POOL}={name}), then take the finalizer "
+        f"{names.FINALIZER_POOL} off the pool."
+    )
+    return {
+        **before,
+        "conditions": [
+            {
+                **each,
+                "status": Truth.UNKNOWN.value,
+                "reason": "ControllerStopped",
+                "message": message,
+                "lastTransitionTime": timestamp(now),
+            }
+            if each["type"] == PoolCondition.READY
+            else each
+            for each in before.get("conditions", [])
+        ],
+    }
+
+
+def _brake_sentence(seen: Snapshot) -> str:
+    return (
+        f"{seen.brake.failures} VMs failed in a row, so one at a time is tried with growing pauses; "
+        f"the last: {seen.last_failure or 'see the events of the VMs'}"
+    )
+
+
+def _demand(seen: Snapshot) -> Json:
+    found: Json = {"pending": seen.pending}
+    if seen.oldest_pending is not None:
+        found["oldestPendingSince"] = timestamp(seen.oldest_pending)
+    lead = {k: round(v, 2) for k, v in zip(("p50", "p95"), seen.lead_time, strict=True) if v is not None}
+    if lead:
+        found["leadTimeSeconds"] = lead
+    return found
+
+
+def _brake(seen: Snapshot) -> Json:
+    found: Json = {"failures": seen.brake.failures}
+    if seen.brake.open_since is not None:
+        found["openSince"] = timestamp(seen.brake.open_since)
+    if seen.brake.next_probe is not None:
+        found["nextProbeTime"] = timestamp(seen.brake.next_probe)
+    return found
+
+
+def _condition(kind: PoolCondition, verdict: Verdict, seen: Snapshot, before: Json) -> Json:
+    truth, reason, message = verdict
+    known = next((each for each in before.get("conditions", []) if each.get("type") == kind), None)
+    kept = known["lastTransitionTime"] if known is not None and known.get("status") == truth else None
+    return {
+        "type": kind.value,
+        "status": truth.value,
+        "reason": str(reason),
+        "message": message[:1024],
+        "observedGeneration": seen.pool.metadata.generation,
+        "lastTransitionTime": kept or timestamp(seen.now),
+    }

@@ -1,0 +1,45 @@
+"""The controller's settings: flags, or environment variables with the prefix BULLPEN_."""
+
+import socket
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from crds.durations import seconds
+
+
+def _duration(text: str) -> str:
+    seconds(text)
+    return text
+
+
+Length = Annotated[str, AfterValidator(_duration)]
+
+
+class Settings(BaseSettings):
+    """Run Bullpen's controller against the cluster of KUBECONFIG, or the one it runs in."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="BULLPEN_",
+        cli_prog_name="python -m controller",
+        cli_kebab_case=True,
+        cli_hide_none_type=True,
+        cli_implicit_flags=True,
+    )
+
+    kubeconfig: str | None = Field(None, description="kubeconfig file; default: $KUBECONFIG, else in-cluster")
+    listen: str = Field("127.0.0.1:8080", description="address of /metrics, /healthz and /readyz")
+    lease_namespace: str = Field("", description="namespace of the leader's Lease; default: the context's")
+    lease_name: str = Field("bullpen-controller", description="name of the leader's Lease")
+    lease_duration: Length = Field("15s", description="how long a leader that fell silent is waited for")
+    identity: str = Field(default_factory=socket.gethostname, description="who holds the Lease")
+    max_writes_in_flight: int = Field(32, ge=1, le=1000, description="writes to the API server at once")
+    max_hand_overs: int = Field(32, ge=1, le=1000, description="hand-overs under way at once")
+    brake_delay: Length = Field("10s", description="pause of the failure brake before its first probe")
+    log_level: str = Field(
+        "info", pattern="^(debug|info|warning|error)$", description="debug, info, warning, error"
+    )
+    log_format: str = Field(
+        "auto", pattern="^(auto|json|text)$", description="json, text, auto: text on a terminal"
+    )
