@@ -1,0 +1,98 @@
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.kube.server_clock import ServerClock
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC).timestamp()
+
+
+class Server:
+    """A server whose clock reads NOON + offset when our monotonic clock reads 0."""
+
+    def __init__(self, offset: float = 0.0, wall_offset: float = 0.0) -> None:
+        self.now = 0.0
+        self.offset = offset
+        self.clock = ServerClock(lambda: self.now, lambda: NOON + wall_offset + self.now)
+
+    def answer(self, at: float, trip: float = 0.01) -> None:
+        date = format_datetime(
+            datetime.fromtimestamp(int(NOON + self.offset + at + trip / 2), UTC), usegmt=True
+        )
+        self.now = at + trip
+        self.clock.observe(date, at, self.now)
+
+    def error(self) -> float:
+        return self.clock.now().timestamp() - (NOON + self.offset + self.now)
+
+
+def test_one_answer_gives_the_time_to_half_a_second() -> None:
+    server = Server(offset=1234.9)
+    server.answer(0.0)
+    assert abs(server.error()) <= 0.51
+
+
+def test_many_answers_give_it_far_better_than_the_header_does() -> None:
+    server = Server(offset=0.37)
+    for step in range(60):
+        server.answer(step * 0.37)
+    assert abs(server.error()) < 0.05
+
+
+def test_a_server_whose_clock_was_set_is_followed() -> None:
+    server = Server()
+    for step in range(10):
+        server.answer(step * 0.3)
+    server.offset = -3600.0
+    server.answer(10.0)
+    assert abs(server.error()) <= 0.51
+
+
+def test_answers_close_together_are_not_all_looked_at() -> None:
+    server = Server()
+    server.answer(0.0)
+    server.clock.observe("not a date at all", 0.1, 0.2)
+    server.offset = 50.0
+    server.answer(0.2, trip=0.001)
+    assert server.error() < -49
+
+
+def test_a_header_nobody_can_read_changes_nothing() -> None:
+    server = Server()
+    server.clock.observe("yesterday", 0.0, 0.1)
+    server.clock.observe(None, 0.0, 0.1)
+    assert not server.clock.agrees(10.0)
+    assert server.clock.now().timestamp() == NOON
+
+
+@pytest.mark.parametrize(
+    ("ahead", "agrees"), [(0.0, True), (0.9, True), (-0.9, True), (3.0, False), (-3.0, False)]
+)
+def test_the_local_clock_agrees_only_when_it_surely_does(ahead: float, agrees: object) -> None:
+    server = Server(offset=0.5, wall_offset=0.5 + ahead)
+    for step in range(40):
+        server.answer(step * 0.37)
+    assert server.clock.agrees(2.0) is agrees
+
+
+def test_before_the_first_answer_nobody_says_that_the_clocks_agree() -> None:
+    assert not Server().clock.agrees(1e9)
+
+
+@given(
+    st.floats(-1e5, 1e5),
+    st.lists(st.tuples(st.floats(0.3, 100.0), st.floats(0.0, 3.0)), min_size=1, max_size=40),
+)
+def test_the_estimate_is_never_off_by_more_than_the_first_answer_allows(
+    offset: float, answers: list[tuple[float, float]]
+) -> None:
+    server, at, shortest = Server(offset=offset), 0.0, 10.0
+    for gap, trip in answers:
+        at += gap
+        server.answer(at, trip)
+        at += trip
+        shortest = min(shortest, trip)
+        assert abs(server.error()) <= 0.5 + answers[0][1] / 2 + at * 200e-6 + 1e-3
