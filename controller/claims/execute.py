@@ -142,7 +142,7 @@ class Executor:
     def _vm(self, body: bytes) -> FoundVM:
         vm = _VM.decode(body)
         self._vms.apply(vm)
-        return FoundVM(vm)
+        return FoundVM(vm, self._client.server_time().timestamp())
 
     def _claim(self, body: bytes) -> FoundClaim:
         claim = _CLAIM.decode(body)

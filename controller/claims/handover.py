@@ -99,8 +99,8 @@ class HandOver:
 
     def _wrote_vm(self, answer: Answer) -> "HandOver":
         match answer:
-            case FoundVM(vm):
-                return replace(self, stage=Stage.WRITE_CLAIM, vm=vm)
+            case FoundVM(vm, at):
+                return replace(self, stage=Stage.WRITE_CLAIM, vm=vm, terms=self.terms.at(at))
             case TestRefused() | Missing():
                 return replace(self, stage=Stage.READ_VM)  # which test, and was it our own late write?
             case Invalid(message) if not self.doubt:
@@ -116,8 +116,8 @@ class HandOver:
 
     def _read_vm(self, answer: Answer) -> "HandOver":
         match answer:
-            case FoundVM(vm) if self._carried(vm):
-                return replace(self, stage=Stage.WRITE_CLAIM, vm=vm)
+            case FoundVM(vm, at) if self._carried(vm):
+                return replace(self, stage=Stage.WRITE_CLAIM, vm=vm, terms=self.terms.at(at))
             case FoundVM(vm) if taken := self._taken_keys(vm):
                 return self._over(Outcome.METADATA_REFUSED, f"the VM has {', '.join(taken)} already")
             case FoundVM() | Missing():

@@ -97,9 +97,10 @@ Next = Step | Done
 
 @dataclass(frozen=True, slots=True)
 class FoundVM:
-    """A read's answer, or the VM as it is after a patch."""
+    """A read's answer, or the VM as it is after a patch; `at` is when it came (epoch seconds)."""
 
     vm: VirtualMachine
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

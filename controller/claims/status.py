@@ -4,7 +4,7 @@ It names only VMs that were handed over, holds times and never ages, and keeps a
 while its status stays the same.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -37,6 +37,10 @@ class Terms:
     warm: bool = True
     lifetime_default: float | None = None
     lifetime_max: float | None = None
+
+    def at(self, now: float) -> "Terms":
+        """The same terms, when the publication comes as late as this."""
+        return replace(self, now=now, waited=self.waited + now - self.now) if now > self.now else self
 
     def lifetime(self, claim: Claim) -> float | None:
         """Seconds from the bind to the release: the claim's wish or the pool's default, within its bound."""
