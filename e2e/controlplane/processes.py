@@ -53,13 +53,15 @@ class Process:
     log: str
 
     def alive(self) -> bool:
-        child = _CHILDREN.get(self.pid)
-        if child is not None and child.poll() is not None:
-            return False
+        """Whether the process with this id still is the one that was started, and any thread of it runs."""
         try:
             process = psutil.Process(self.pid)
-            same = abs(_start(process) - self.started) < _SAME_START
-            return same and process.status() != psutil.STATUS_ZOMBIE
+            if abs(_start(process) - self.started) > _SAME_START:
+                return False
+            if child := _CHILDREN.get(self.pid):
+                return child.poll() is None
+            # Its first thread may have ended, and look like a zombie, while others still hold the ports.
+            return process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
         except psutil.NoSuchProcess:
             return False
 
@@ -143,8 +145,7 @@ class Processes:
             if not process.wait(max(0.0, deadline - time.monotonic())):
                 process.signal(signal.SIGKILL)
                 process.wait(TERM_BOUND)
-            child = _CHILDREN.get(process.pid)
-            if child and child.poll() is not None:  # asked for once more: until then the kernel keeps it
+            if (child := _CHILDREN.get(process.pid)) and child.poll() is not None:
                 del _CHILDREN[process.pid]
         self.started = [one for one in self.started if one not in chosen]
         self._save()

@@ -21,8 +21,10 @@ STUBBORN = [
     sys.executable,
     "-S",
     "-c",
-    "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "print('up', flush=True)\ntime.sleep(600)",
+    (
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print('up', flush=True)\ntime.sleep(600)"
+    ),
 ]
 
 
