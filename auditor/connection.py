@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,7 @@ class Connection:
     async def close(self) -> None:
         """Let go of the sockets."""
         await self._session.close()
+        await asyncio.sleep(0)  # lets the loop drop what was just closed
 
     async def get(self, path: str, params: dict[str, str], accept: str = "application/json") -> Object:
         """One JSON answer.

@@ -128,7 +128,7 @@ class Stream:
         except (Refused, aiohttp.ClientError, TimeoutError):
             return False
         rv = int(answer["metadata"]["resourceVersion"])
-        here = _versions(answer["items"])
+        here = _versions(answer["items"] or [])  # an empty list of metadata has null for its items
         for _ in range(max(1, round(patience / GRACE))):
             await asyncio.sleep(GRACE)
             if not self.trouble and self._agrees(rv, here):
@@ -206,9 +206,12 @@ class Stream:
         self.deliver(Event(kind, change, self._rv, (raw,)))
 
     def _hang_up(self) -> None:
-        if self._answer is not None:
-            self._answer.close()
-            self._answer = None
+        if self._answer is None:
+            return
+        if self._answer.connection is not None and self._answer.connection.transport is not None:
+            self._answer.connection.transport.abort()  # a farewell over TLS may outlive the loop
+        self._answer.close()
+        self._answer = None
 
 
 def _versions(objects: list[Object]) -> dict[str, int]:

@@ -100,7 +100,8 @@ class Auditor:
         return self.violations
 
     async def _start(self) -> None:
-        await asyncio.gather(*(stream.start() for stream in self._streams))
+        for stream in self._streams:
+            await stream.start()
         self._tasks += [asyncio.create_task(stream.run()) for stream in self._streams]
         self._tasks.append(asyncio.create_task(self._run()))
 
