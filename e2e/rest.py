@@ -51,6 +51,11 @@ class Rest:
             settings.proxy = None  # a proxy of the environment can't reach our own machine
         self._client = _client.ApiClient(settings)
 
+    @property
+    def server(self) -> str:
+        """Where the API server is, as a URL without a path."""
+        return str(self._client.configuration.host)
+
     def get(self, path: str, **params: str | int) -> Answer:
         return self.request("GET", path, params=params)
 
@@ -83,7 +88,7 @@ class Rest:
         params: dict[str, str | int] | None = None,
         content_type: str = "application/json",
     ) -> Answer:
-        url = self._client.configuration.host + path + (f"?{urlencode(params)}" if params else "")
+        url = self.server + path + (f"?{urlencode(params)}" if params else "")
         headers = {"Accept": "application/json, */*", "Content-Type": content_type}
         self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         sent = None if body is None else json.dumps(body)

@@ -22,6 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
+
 from e2e.controlplane import commands
 from e2e.controlplane.binaries import find_or_build
 from e2e.controlplane.commands import Plan
@@ -156,7 +158,7 @@ class ControlPlane:
         bound = time.monotonic() + START_BOUND
 
         etcd = self._run(binaries["etcd"], "etcd", commands.etcd(plan))
-        _until(lambda: _listens(plan.etcd_port), "etcd listens", [etcd], bound)
+        _until(lambda: _listens(etcd, plan.etcd_port), "etcd listens", [etcd], bound)
         api = self._run(binaries["kube-apiserver"], "apiserver", commands.api_server(plan))
         _until(plan.certificate.exists, "the API server has made its certificate", [etcd, api], bound)
         _write_private(plan.kubeconfig, _kubeconfig(plan, token))
@@ -225,9 +227,13 @@ def _free_ports(count: int) -> list[int]:
     raise StartError("no port between 20000 and 32000 is free on 127.0.0.1")
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _listens(process: Process, port: int) -> bool:
+    """Whether this very process does: an answer could come from somebody who was faster at that port."""
+    try:
+        sockets = psutil.Process(process.pid).net_connections("tcp")
+    except psutil.Error:
+        return False
+    return any(one.status == psutil.CONN_LISTEN and one.laddr and one.laddr[1] == port for one in sockets)
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from e2e.controlplane import plane
 from e2e.controlplane.plane import PARTS, ControlPlane
+from e2e.controlplane.processes import StartError
 from e2e.rest import Rest
 from tests.support.kubectl import Kubectl, KubectlError
 
@@ -35,6 +37,23 @@ def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
 def config_map(name: str, owner: dict[str, str] | None = None) -> dict[str, object]:
     owners = [{"apiVersion": "v1", "kind": "ConfigMap", **owner}] if owner else []
     return {"metadata": {"name": name, "ownerReferences": owners}}
+
+
+@pytest.fixture
+def node(admin: Rest) -> Iterator[str]:
+    """One without a kubelet; the test plays it."""
+    name = "played"
+    assert (
+        admin.post("/api/v1/nodes", {"metadata": {"name": name, "labels": {"played-by": name}}}).status == 201
+    )
+    yield name
+    admin.delete(f"/api/v1/nodes/{name}")
+
+
+def say_ready(admin: Rest, node: str, status: str) -> None:
+    ready = {"type": "Ready", "status": status, "reason": "Played", "message": ""}
+    room = {"cpu": "4", "memory": "4Gi", "pods": "10"}
+    admin.patch(f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready], "allocatable": room}})
 
 
 def test_the_api_server_says_its_version_over_verified_tls(control_plane: ControlPlane) -> None:
@@ -100,23 +119,22 @@ def test_a_stranger_is_refused(kubectl: Kubectl) -> None:
 
 
 @OWN
-def test_a_node_that_becomes_ready_loses_its_taint_and_takes_a_pod(admin: Rest, namespace: str) -> None:
-    admin.post("/api/v1/nodes", {"metadata": {"name": "played"}})
-    tainted = admin.wait("/api/v1/nodes/played", lambda answer: bool(answer.body["spec"].get("taints")))
-    assert tainted.body["spec"]["taints"][0]["key"] == "node.kubernetes.io/not-ready"
-    ready = {"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastHeartbeatTime": None}
-    room = {"cpu": "4", "memory": "4Gi", "pods": "10"}
-    admin.patch("/api/v1/nodes/played/status", {"status": {"conditions": [ready], "allocatable": room}})
-    admin.wait("/api/v1/nodes/played", lambda answer: not answer.body["spec"].get("taints"))
+def test_a_node_that_becomes_ready_loses_its_taint_and_takes_a_pod(
+    admin: Rest, namespace: str, node: str
+) -> None:
+    say_ready(admin, node, "False")
+    tainted = admin.wait(f"/api/v1/nodes/{node}", lambda answer: bool(answer.body["spec"].get("taints")))
+    assert {taint["key"] for taint in tainted.body["spec"]["taints"]} == {"node.kubernetes.io/not-ready"}
+    say_ready(admin, node, "True")
+    admin.wait(f"/api/v1/nodes/{node}", lambda answer: not answer.body["spec"].get("taints"))
 
     admin.wait(f"/api/v1/namespaces/{namespace}/serviceaccounts/default", lambda answer: answer.ok)
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    pod = {"metadata": {"name": "guest"}, "spec": {"containers": [{"name": "none", "image": "none"}]}}
-    assert admin.post(pods, pod).status == 201
+    spec = {"containers": [{"name": "none", "image": "none"}], "nodeSelector": {"played-by": node}}
+    assert admin.post(pods, {"metadata": {"name": "guest"}, "spec": spec}).status == 201
     placed = admin.wait(f"{pods}/guest", lambda answer: bool(answer.body["spec"].get("nodeName")))
-    assert placed.body["spec"]["nodeName"] == "played"
+    assert placed.body["spec"]["nodeName"] == node
     admin.delete(f"{pods}/guest", {"gracePeriodSeconds": 0})
-    admin.delete("/api/v1/nodes/played")
 
 
 @OWN
@@ -134,6 +152,42 @@ def test_two_run_at_once_and_each_stops_without_a_trace(tmp_path: Path, control_
     assert not ports & all_listening()
     with Rest(control_plane.kubeconfig) as here:
         assert here.get("/readyz").status == 200
+
+
+@OWN
+def test_a_port_that_somebody_was_faster_to_take_costs_one_more_attempt(
+    tmp_path: Path, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The session's own etcd answers on the first choice: the second API server must not be built upon it.
+    etcd = psutil.Process(control_plane.pids["etcd"])
+    taken = {port(one) for one in etcd.net_connections() if one.status == psutil.CONN_LISTEN}
+    choices = [plane._free_ports(2) for _ in range(2)]
+    choices[0][0] = next(one for one in taken if one in plane._PORTS)
+    choices[1][1] = listening_api(control_plane)
+    choices.append(plane._free_ports(2))
+    offered = iter(choices)
+    monkeypatch.setattr(plane, "_free_ports", lambda _: next(offered))
+    with ControlPlane.start(tmp_path / "second") as second:
+        assert {*choices[2]} <= listening(second)
+        with Rest(second.kubeconfig) as there:
+            assert there.get("/readyz").status == 200
+
+
+@OWN
+def test_a_start_that_fails_shows_the_last_lines_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "second"
+    monkeypatch.setattr("e2e.controlplane.commands.api_server", lambda _: ["--no-such-flag"])
+    with pytest.raises(StartError, match=r"apiserver ended:\n(.*\n)*.*unknown flag: --no-such-flag"):
+        ControlPlane.start(folder)
+    assert ControlPlane.load(folder) is None
+    assert not [one for one in psutil.Process().children() if str(folder) in " ".join(one.cmdline())]
+
+
+def test_what_never_comes_is_waited_for_in_bounds_and_shown(admin: Rest) -> None:
+    with pytest.raises(TimeoutError, match=r"/api/v1/namespaces/never after 0 s: 404 .*not found"):
+        admin.wait("/api/v1/namespaces/never", lambda answer: answer.ok, seconds=0.1)
 
 
 @OWN
@@ -179,13 +233,18 @@ def alive(pid: int) -> bool:
         return False
 
 
-def listening(plane: ControlPlane) -> set[int]:
+def listening(one: ControlPlane) -> set[int]:
     return {
         port(connection)
-        for pid in plane.pids.values()
+        for pid in one.pids.values()
         for connection in psutil.Process(pid).net_connections()
         if connection.status == psutil.CONN_LISTEN
     }
+
+
+def listening_api(control_plane: ControlPlane) -> int:
+    with Rest(control_plane.kubeconfig) as api:
+        return int(str(api.server).rpartition(":")[2])
 
 
 def all_listening() -> set[int]:

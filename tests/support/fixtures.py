@@ -8,16 +8,39 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e.cluster import start_simulator
+from e2e.controlplane.binaries import BuildError, NoBinariesError, find_or_build
 from e2e.controlplane.plane import ControlPlane
 from e2e.install import install_crds
 from e2e.rest import Rest
 from tests.support.kubectl import Kubectl
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Have the control plane's binaries before the first test: a build takes longer than a test may."""
+    needed = any(item.get_closest_marker("cluster") for item in session.items)
+    if not needed or session.config.option.collectonly or "BULLPEN_TEST_KUBECONFIG" in os.environ:
+        return
+    try:
+        find_or_build(log=_past_the_capture(session.config))
+    except (NoBinariesError, BuildError) as failure:
+        pytest.exit(str(failure), returncode=1)
+
+
+def _past_the_capture(config: pytest.Config) -> Callable[[str], None]:
+    """Tell a person something now, while pytest keeps what tests print."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    def tell(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(text, flush=True)
+
+    return tell
 
 
 @pytest.fixture(scope="session")
