@@ -33,8 +33,11 @@ class App:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         config = load_config(settings.kubeconfig)
-        self.client = ApiClient(config, max_writes_in_flight=settings.max_writes_in_flight)
         duration = seconds(settings.lease_duration)
+        # A write is sent only while the lease outlives it, and just before a renewal a third of it is gone.
+        self.client = ApiClient(
+            config, max_writes_in_flight=settings.max_writes_in_flight, timeout=min(6.0, duration / 3)
+        )
         self.lease = LeaderElection(
             self.client,
             settings.lease_namespace or config.namespace,
@@ -51,9 +54,7 @@ class App:
 
     async def run(self) -> int:
         """Until a signal, or until the lease is lost."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.stopping.set)
+        self._listen_to_signals()
         self.client.on_request = _count_request
         set_illegal_hook(_count_illegal)
         await self.probes.start(self.settings.listen)
@@ -114,14 +115,27 @@ class App:
     async def _host_pools(self) -> None:
         for each in ("kopf", "aiohttp", "asyncio"):
             logging.getLogger(each).setLevel(logging.WARNING)
+        ready = asyncio.Event()
+        ours = asyncio.create_task(self._signals_are_ours(ready))
         await kopf.operator(
             registry=make_registry(self.host),
             settings=make_settings(),
             clusterwide=True,
             standalone=True,
             stop_flag=self.stopping,
+            ready_flag=ready,
         )
-        await self.stopping.wait()
+        ours.cancel()
+        self.stopping.set()  # it ended, by a signal that came before they were ours again
+
+    def _listen_to_signals(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self.stopping.set)
+
+    async def _signals_are_ours(self, kopf_is_ready: asyncio.Event) -> None:
+        """kopf takes the signals over when it starts, and takes seconds to end on one."""
+        await kopf_is_ready.wait()
+        self._listen_to_signals()
 
     async def _until_stopped(self, work: object) -> bool:
         """Whether the work was done before a signal came."""

@@ -1,5 +1,6 @@
 """The controller's settings: flags, or environment variables with the prefix BULLPEN_."""
 
+import os
 import socket
 from typing import Annotated
 
@@ -15,6 +16,10 @@ def _duration(text: str) -> str:
 
 
 Length = Annotated[str, AfterValidator(_duration)]
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}"
 
 
 class Settings(BaseSettings):
@@ -33,7 +38,7 @@ class Settings(BaseSettings):
     lease_namespace: str = Field("", description="namespace of the leader's Lease; default: the context's")
     lease_name: str = Field("bullpen-controller", description="name of the leader's Lease")
     lease_duration: Length = Field("15s", description="how long a leader that fell silent is waited for")
-    identity: str = Field(default_factory=socket.gethostname, description="who holds the Lease")
+    identity: str = Field(default_factory=_identity, description="who holds the Lease")
     max_writes_in_flight: int = Field(32, ge=1, le=1000, description="writes to the API server at once")
     max_hand_overs: int = Field(32, ge=1, le=1000, description="hand-overs under way at once")
     brake_delay: Length = Field("10s", description="pause of the failure brake before its first probe")

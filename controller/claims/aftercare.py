@@ -133,8 +133,6 @@ class Aftercare:
             )
         except (errors.NotFound, errors.Conflict):
             return None
-        except errors.NotLeading:
-            raise
         except errors.ApiError as error:
             log.warning("finished claim not removed", claim=claim.name, error=str(error))
             return AGAIN

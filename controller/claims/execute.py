@@ -100,11 +100,9 @@ class Executor:
             procedure = procedure.observe(answer)
 
     async def perform(self, step: Step) -> Answer:
-        """One request. Raises NotLeading (nothing may be written any more) and nothing else of the API's."""
+        """One request and what its answer means; never an error of the API's."""
         try:
             return await self._send(step)
-        except errors.NotLeading:
-            raise
         except errors.ApiError as error:
             return answer_of(step, error)
 
@@ -163,7 +161,7 @@ def answer_of(step: Step, error: errors.ApiError) -> Answer:
             return Missing()  # the precondition: another VM has this name now
         case errors.Conflict() | errors.TooManyRequests() | errors.NotSent() | errors.WebhookUnavailable():
             return NotApplied()
-        case errors.Unauthorized():
+        case errors.Unauthorized() | errors.NotLeading():
             return NotApplied()
         case errors.UnknownOutcome():
             return Unknown()

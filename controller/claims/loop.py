@@ -27,7 +27,6 @@ from controller.claims.repair import Repair
 from controller.claims.router import Assignment, Hooks, Router
 from controller.claims.status import Terms
 from controller.kube.client import ApiClient
-from controller.kube.errors import NotLeading
 from controller.kube.store import Store
 from controller.machines.inventory import Instance
 from controller.machines.objects import Node, VirtualMachine
@@ -60,8 +59,7 @@ class Desk:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            if not isinstance(error, NotLeading):
-                log.error("a task failed", error=repr(error), exc_info=error)
+            log.error("a task failed", error=repr(error), exc_info=error)
 
 
 class Namespace:

@@ -158,8 +158,8 @@ def classify(status: int, body: bytes, retry_after: str | None = None) -> ApiErr
 def _kind(status: int, reason: str, message: str, details: dict[str, Any]) -> type[ApiError]:
     rules: tuple[tuple[bool, type[ApiError]], ...] = (  # the first one that holds counts
         ("failed calling webhook" in message, WebhookUnavailable),  # a 500, but before storage: not applied
+        (_is_denial(message), WebhookDenied),  # whatever its code: a webhook chooses it
         (status >= HTTPStatus.INTERNAL_SERVER_ERROR, UnknownOutcome),
-        (_is_denial(message), WebhookDenied),
         (status == HTTPStatus.UNPROCESSABLE_ENTITY and bool(details.get("causes")), Invalid),
         (status == HTTPStatus.UNPROCESSABLE_ENTITY, TestFailed),
         (status == HTTPStatus.CONFLICT and reason == "AlreadyExists", AlreadyExists),

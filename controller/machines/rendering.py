@@ -60,22 +60,25 @@ def check(pool: VirtualMachinePool) -> None:
         raise TemplateError(
             f"spec.template.spec.runStrategy is {strategy}: a warm VM has to run; write Always or RerunOnFailure"
         )
-    guest = _mapping(
-        _mapping(spec.get("template"), "spec.template.spec.template").get("spec"), "….template.spec"
-    )
-    _check_identity(_mapping(guest.get("domain") or {}, "….template.spec.domain"))
-    for volume in _sequence(guest.get("volumes")):
+    template = _mapping(spec.get("template"), "spec.template.spec.template")
+    _part(_part(template, "metadata"), "labels")
+    guest = _mapping(template.get("spec"), "….template.spec")
+    _check_identity(_part(guest, "domain"))
+    for volume in _items(guest, "volumes"):
         _check_volume(volume)
+    for disk in _items(spec, "dataVolumeTemplates"):
+        if not isinstance(_part(disk, "metadata").get("name"), str):
+            raise TemplateError("dataVolumeTemplates: each needs a metadata.name that its volume refers to")
 
 
 def _check_identity(domain: dict[str, Any]) -> None:
-    firmware = domain.get("firmware") or {}
+    firmware = _part(domain, "firmware")
     for key in ("uuid", "serial"):
         if firmware.get(key):
             raise TemplateError(
                 f"domain.firmware.{key} is fixed: leave it out, or every VM of the pool would have the same one"
             )
-    for interface in _sequence((domain.get("devices") or {}).get("interfaces")):
+    for interface in _items(_part(domain, "devices"), "interfaces"):
         if interface.get("macAddress"):
             raise TemplateError(
                 f"interface {interface.get('name', '?')} has a fixed macAddress: leave it out, "
@@ -84,8 +87,9 @@ def _check_identity(domain: dict[str, Any]) -> None:
 
 
 def _check_volume(volume: dict[str, Any]) -> None:
-    claim = volume.get("persistentVolumeClaim")
-    if claim is not None and not claim.get("readOnly"):
+    _part(volume, "dataVolume")
+    claim = _part(volume, "persistentVolumeClaim")
+    if claim and claim.get("readOnly") is not True:
         raise TemplateError(
             f"volume {volume.get('name', '?')} is a writable persistentVolumeClaim, which one VM alone can have: "
             "use dataVolumeTemplates for a disk of each VM's own, or set readOnly: true"
@@ -107,7 +111,7 @@ def render(pool: VirtualMachinePool, revision_hash: str, suffix: str) -> dict[st
         names.LABEL_REVISION: revision_hash,
     }
     template = spec["template"]
-    metadata = template.setdefault("metadata", {})
+    metadata = template["metadata"] = template.get("metadata") or {}
     metadata["labels"] = {**(metadata.get("labels") or {}), **shared}
     _rename_data_volumes(spec, name)
     written = pool.spec.template.metadata or TemplateMetadata()
@@ -132,15 +136,15 @@ def pool_reference(pool: VirtualMachinePool) -> dict[str, Any]:
 def _rename_data_volumes(spec: dict[str, Any], vm: str) -> None:
     """Give each dataVolumeTemplate a name of this VM's own, and follow it in every volume."""
     renamed: dict[str, str] = {}
-    for template in _sequence(spec.get("dataVolumeTemplates")):
-        metadata = template.setdefault("metadata", {})
-        old = metadata.get("name", "disk")
-        renamed[old] = metadata["name"] = f"{vm}-{old}"
-    for volume in _sequence(spec["template"].get("spec", {}).get("volumes")):
+    for disk in _items(spec, "dataVolumeTemplates"):
+        metadata = disk["metadata"]
+        renamed[metadata["name"]] = metadata["name"] = f"{vm}-{metadata['name']}"
+    for volume in _items(spec["template"]["spec"], "volumes"):
         for source, key in (("dataVolume", "name"), ("persistentVolumeClaim", "claimName")):
-            reference = volume.get(source)
-            if reference and reference.get(key) in renamed:
-                reference[key] = renamed[reference[key]]
+            reference = _part(volume, source)
+            name = reference.get(key)
+            if isinstance(name, str) and name in renamed:
+                reference[key] = renamed[name]
 
 
 def _mapping(value: Any, where: str) -> dict[str, Any]:
@@ -149,5 +153,14 @@ def _mapping(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
-def _sequence(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+def _part(parent: dict[str, Any], key: str) -> dict[str, Any]:
+    """A section that may be absent or empty."""
+    return _mapping(parent.get(key) or {}, f"{key} in spec.template.spec")
+
+
+def _items(parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """A list of sections that may be absent or empty."""
+    value = parent.get(key) or []
+    if not isinstance(value, list):
+        raise TemplateError(f"{key} in spec.template.spec has to be a list")
+    return [_mapping(each, f"each of {key} in spec.template.spec") for each in value]

@@ -92,7 +92,7 @@ class PoolWriter:
                 if await self._made_before(body):
                     return None
                 body = render(pool, revision, suffix())  # the name is another's: names are never used twice
-            except (errors.UnknownOutcome, errors.TooManyRequests):
+            except (errors.UnknownOutcome, errors.TooManyRequests, errors.NotLeading):
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))
                 pause = min(5.0, 2 * pause)
             except errors.ApiError as error:

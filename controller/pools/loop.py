@@ -79,8 +79,9 @@ class PoolLoop:
             try:
                 await self._pass()
                 failures = 0
-            except errors.NotLeading:
-                return
+            except errors.NotLeading:  # for now, or the process is about to end: both are waited for
+                self.wake.set()
+                await asyncio.sleep(1.0)
             except Exception as error:
                 failures += 1
                 log.error("pass failed", pool=self.pool.metadata.name, error=repr(error), exc_info=error)
@@ -258,8 +259,6 @@ class PoolLoop:
         try:
             refusal = await self._writer.create(self.pool, self._revision)
         except errors.ApiError as error:
-            if isinstance(error, errors.NotLeading):
-                raise
             refusal = Refusal(PoolReason.API_REFUSED, str(error))
         finally:
             self._creating -= 1
@@ -341,8 +340,6 @@ class PoolLoop:
         except errors.NotFound:
             self._gone = True
             self.wake.set()
-        except errors.NotLeading:
-            return
         except errors.ApiError as error:
             log.warning("pool status not written", pool=self.record.name, error=str(error))
             loop.call_later(5.0, self.wake.set)

@@ -9,7 +9,9 @@ from tests.support.kubectl import Kubectl
 
 API_VERSION = "bullpen.dev/v1alpha1"
 API = f"/apis/{API_VERSION}"
-TEMPLATE: dict[str, Any] = {"spec": {"template": {"spec": {"domain": {}}}}}
+TEMPLATE: dict[str, Any] = {
+    "spec": {"template": {"spec": {"domain": {"devices": {}, "memory": {"guest": "64Mi"}}}}}
+}
 
 
 def pool_manifest(name: str = "pool", **spec: Any) -> dict[str, Any]:
