@@ -27,6 +27,12 @@ PEOPLE = ("kubectl", "k9s")
 
 OWNERS = "ownerReferences"
 _OUR_LABELS = (LABEL_STATE, LABEL_CLAIM_UID, LABEL_POOL_UID)
+_OWNERS: dict[str, str | None] = {
+    Mark.POOLED: POOL_KIND,
+    Mark.RECYCLING: POOL_KIND,
+    Mark.CLAIMED: CLAIM_KIND,
+    Mark.RETAINED: None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +81,8 @@ class Vm:
             return "" if kept else f"is {self.state} and owned by nobody"
         if not self.ours:
             return f"is owned by {owner.kind} {owner.uid}, which its labels do not say"
-        wanted = (
-            {
-                Mark.POOLED: POOL_KIND,
-                Mark.RECYCLING: POOL_KIND,
-                Mark.CLAIMED: CLAIM_KIND,
-                Mark.RETAINED: "nobody",
-            }.get(Mark(self.state))
-            if self.state in set(Mark)
-            else None
-        )
-        return f"is {self.state} and owned by a {owner.kind}" if wanted not in {None, owner.kind} else ""
+        wanted = _OWNERS.get(self.state or "", owner.kind)
+        return f"is {self.state} and owned by a {owner.kind}" if wanted != owner.kind else ""
 
 
 @dataclass(frozen=True, slots=True)

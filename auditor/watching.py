@@ -87,16 +87,17 @@ class Auditor:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while True:
-            self._check()
             quiet = await self._quiet(deadline)
             complete = await asyncio.gather(*(stream.verify(_PATIENCE) for stream in self._streams))
             self._judge_ready()
+            self._check()
             found = self._judge.at_rest()
-            if quiet and all(complete) and not found:
+            if quiet and all(complete) and not self._order.lagging and not found:
                 break
             if loop.time() >= deadline:
                 self._judge.violations += found or [self._restless(timeout)]
                 break
+            await asyncio.sleep(_PACE)
         return self.violations
 
     async def _start(self) -> None:
