@@ -57,6 +57,8 @@ class PoolReason(StrEnum):
     """Surfaces when the pool is being deleted; the message says what remains (Ready, Progressing)."""
     INTERNAL_ERROR = "InternalError"
     """Surfaces when a pass ended in an error of Bullpen's own; it is tried again (Ready, Degraded)."""
+    CONTROLLER_STOPPED = "ControllerStopped"
+    """Surfaces when the controller was stopped; says how to delete the pool without one (Ready)."""
 
     TARGET_REACHED = "TargetReached"
     """Surfaces when as many VMs are warm as are aimed at (Warm, Progressing)."""

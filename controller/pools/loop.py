@@ -355,7 +355,7 @@ class PoolLoop:
         with suppress(errors.ApiError):
             body = [
                 test("/metadata/uid", self.pool.metadata.uid),
-                add("/status", stopped(self._written, self.record.name, self.space.now())),
+                add("/status", stopped(self._written, self.space.name, self.record.name, self.space.now())),
             ]
             await self._patch_pool(body, StepName.POOL_STATUS)
 

@@ -151,28 +151,27 @@ def remains(seen: Snapshot) -> str:
     return f"being deleted: {unclaimed} unclaimed VMs are to go first{stay}{waits}"
 
 
-def stopped(before: Json, name: str, now: float) -> Json:
-    """What a pool says after a clean stop of the controller: nobody watches it, and what that means."""
+def stopped(before: Json, namespace: str, name: str, now: float) -> Json:
+    """What a pool says after a clean stop of the controller: nobody watches it, and what that means.
+
+    The finalizer may be taken off by hand then: it keeps the pool until hand-overs under way are through, and
+    nobody hands over. Kubernetes removes the VMs that the pool still owns; claimed ones are the claims'.
+    """
+    this = f"virtualmachinepool/{name} --namespace {namespace}"
     message = (
-        "the controller was stopped: no VM is made, handed over or removed until it runs again. To delete this "
-        f"pool without it, delete its unclaimed VMs ({names.LABEL_POOL}={name}), then take the finalizer "
-        f"{names.FINALIZER_POOL} off the pool."
+        "no controller runs: no VM is made, handed over or removed until one does. To delete this pool "
+        f"without one: `kubectl delete {this} --wait=false`, then `kubectl patch {this} --type=merge "
+        """--patch='{"metadata":{"finalizers":null}}'`; its unclaimed VMs go with it, claimed ones stay."""
     )
-    return {
-        **before,
-        "conditions": [
-            {
-                **each,
-                "status": Truth.UNKNOWN.value,
-                "reason": "ControllerStopped",
-                "message": message,
-                "lastTransitionTime": timestamp(now),
-            }
-            if each["type"] == PoolCondition.READY
-            else each
-            for each in before.get("conditions", [])
-        ],
+    ready = {
+        "type": PoolCondition.READY.value,
+        "status": Truth.UNKNOWN.value,
+        "reason": PoolReason.CONTROLLER_STOPPED.value,
+        "message": message,
+        "lastTransitionTime": timestamp(now),
     }
+    others = [each for each in before.get("conditions", []) if each["type"] != PoolCondition.READY]
+    return {**before, "conditions": [ready, *others]}
 
 
 def _brake_sentence(seen: Snapshot) -> str:
