@@ -6,9 +6,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 SIMULATOR ?= 1
 VM_CRD ?=
+IMAGE ?=
+STAND_IN ?= 0
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench generate
+.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench generate e2e e2e-kind image
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,9 +25,10 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 
 setup: $(VENV)/.installed  ## make the Python environment
 
-lock:  ## resolve the dependencies anew into requirements.lock
+lock:  ## resolve the dependencies anew into requirements.lock, and the controller's part of it
 	@$(BIN)/pip install --quiet uv
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -c requirements.lock -o requirements-controller.lock
 
 lint: $(VENV)/.installed  ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .
@@ -59,6 +62,17 @@ bench: $(VENV)/.installed  ## the benchmarks, with their thresholds
 	$(BIN)/python -m benchmarks handover
 	$(BIN)/python -m benchmarks scale
 
-generate: $(VENV)/.installed  ## CRD manifests and the state-machine page
+e2e: $(VENV)/.installed  ## the specs alone; on your cluster with KUBECONFIG=file, its image with IMAGE=name:tag
+	$(if $(filter command line,$(origin KUBECONFIG)),BULLPEN_TEST_KUBECONFIG=$(abspath $(KUBECONFIG)) BULLPEN_E2E_KUBECONFIG=$(abspath $(KUBECONFIG))) BULLPEN_E2E_IMAGE=$(IMAGE) $(BIN)/pytest e2e/specs
+
+e2e-kind: $(VENV)/.installed  ## the specs on a kind cluster with KubeVirt (STAND_IN=1: without it); needs a container engine
+	@$(BIN)/python -m e2e.kind.run $(if $(filter 1,$(STAND_IN)),--stand-in)
+
+image: $(VENV)/.installed  ## the controller's container image, IMAGE=name:tag
+	@$(BIN)/python -m e2e.kind.engine build $(IMAGE)
+
+generate: $(VENV)/.installed  ## CRD manifests, the chart's copies of them, and the state-machine page
 	$(BIN)/python -m crds.generate
+	@rm -f charts/bullpen/files/crds/*.yaml
+	cp crds/manifests/*.yaml charts/bullpen/files/crds/
 	$(BIN)/python -m statemachines.diagrams
