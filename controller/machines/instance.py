@@ -17,7 +17,7 @@ _MARKS = {
     names.Mark.RECYCLING: State.RECYCLING,
     names.Mark.RETAINED: State.RETAINED,
 }
-# What KubeVirt calls a guest that will not come up by waiting: printableStatus, and whether the template is at fault.
+# What KubeVirt's printableStatus calls a guest that will not come up by waiting.
 _BROKEN = frozenset({"CrashLoopBackOff"})
 _UNSCHEDULABLE = "ErrorUnschedulable"
 

@@ -58,7 +58,8 @@ def check(pool: VirtualMachinePool) -> None:
         raise TemplateError("spec.template.spec.running: write runStrategy: Always instead")
     if strategy not in _RUN_STRATEGIES:
         raise TemplateError(
-            f"spec.template.spec.runStrategy is {strategy}: a warm VM has to run; write Always or RerunOnFailure"
+            f"spec.template.spec.runStrategy is {strategy}: a warm VM has to run; "
+            "write Always or RerunOnFailure"
         )
     template = _mapping(spec.get("template"), "spec.template.spec.template")
     _part(_part(template, "metadata"), "labels")
@@ -76,7 +77,8 @@ def _check_identity(domain: dict[str, Any]) -> None:
     for key in ("uuid", "serial"):
         if firmware.get(key):
             raise TemplateError(
-                f"domain.firmware.{key} is fixed: leave it out, or every VM of the pool would have the same one"
+                f"domain.firmware.{key} is fixed: leave it out, "
+                "or every VM of the pool would have the same one"
             )
     for interface in _items(_part(domain, "devices"), "interfaces"):
         if interface.get("macAddress"):
@@ -91,8 +93,8 @@ def _check_volume(volume: dict[str, Any]) -> None:
     claim = _part(volume, "persistentVolumeClaim")
     if claim and claim.get("readOnly") is not True:
         raise TemplateError(
-            f"volume {volume.get('name', '?')} is a writable persistentVolumeClaim, which one VM alone can have: "
-            "use dataVolumeTemplates for a disk of each VM's own, or set readOnly: true"
+            f"volume {volume.get('name', '?')} is a writable persistentVolumeClaim, which one VM alone can "
+            "have: use dataVolumeTemplates for a disk of each VM's own, or set readOnly: true"
         )
 
 

@@ -1,0 +1,80 @@
+"""Whose a VM is: the controller owner reference decides, and the labels must say the same."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from controller.kube.objects import OwnerReference
+from controller.machines.objects import VirtualMachine
+from controller.machines.ownership import Owner, OwnerKind, controller_reference, owner_of
+from crds import names
+from tests.support.builders import claim_owner, make_vm, pool_owner
+
+
+def _owned_by(*references: OwnerReference) -> VirtualMachine:
+    vm = make_vm()
+    metadata = msgspec.structs.replace(vm.metadata, owner_references=list(references))
+    return msgspec.structs.replace(vm, metadata=metadata)
+
+
+def _reference(**fields: object) -> OwnerReference:
+    return msgspec.structs.replace(pool_owner(), **fields)
+
+
+def test_a_pool_owns_the_vm_that_refers_to_it_and_carries_its_uid() -> None:
+    assert owner_of(make_vm().metadata) == Owner(OwnerKind.POOL, "pool", "pool-uid")
+
+
+def test_a_claim_owns_the_vm_that_refers_to_it_and_carries_its_uid() -> None:
+    vm = make_vm(state=names.Mark.CLAIMED, claim_uid="claim-uid")
+    assert owner_of(vm.metadata) == Owner(OwnerKind.CLAIM, "claim", "claim-uid")
+
+
+def test_the_controller_reference_is_found_among_others() -> None:
+    other = OwnerReference("v1", "ConfigMap", "someone", "someone-uid")
+    vm = _owned_by(other, pool_owner())
+    assert controller_reference(vm.metadata) == pool_owner()
+    assert owner_of(vm.metadata) is not None
+
+
+@pytest.mark.parametrize(
+    "vm",
+    [
+        pytest.param(make_vm(owner=None), id="a clone that copied all labels and has no owner"),
+        pytest.param(
+            make_vm(state=names.Mark.CLAIMED, claim_uid="claim-uid", owner=None),
+            id="a claimed VM restored without its claim",
+        ),
+        pytest.param(make_vm(pool_uid="pool-uid", owner=pool_owner("other-uid")), id="a namesake pool's VM"),
+        pytest.param(
+            make_vm(state=names.Mark.CLAIMED, claim_uid="claim-uid", owner=claim_owner("other-uid")),
+            id="a namesake claim's VM",
+        ),
+        pytest.param(
+            make_vm(owner=claim_owner()), id="a VM that refers to a claim and does not carry its UID"
+        ),
+        pytest.param(
+            make_vm(labels={names.LABEL_POOL_UID: None}), id="a VM of the pool whose labels were stripped"
+        ),
+        pytest.param(
+            _owned_by(_reference(api_version="pool.kubevirt.io/v1beta1")), id="KubeVirt's pool of that kind"
+        ),
+        pytest.param(
+            _owned_by(_reference(api_version="bullpen.development/v1")), id="a group that begins like ours"
+        ),
+        pytest.param(_owned_by(_reference(kind="VirtualMachineBatch")), id="a kind we do not know"),
+        pytest.param(_owned_by(_reference(controller=None)), id="an owner that does not say controller"),
+        pytest.param(_owned_by(_reference(controller=False)), id="an owner that says it is no controller"),
+        pytest.param(
+            _owned_by(OwnerReference("apps/v1", "Deployment", "d", "d-uid", controller=True)),
+            id="another controller's VM beside our labels",
+        ),
+    ],
+)
+def test_foreign_is(vm: VirtualMachine) -> None:
+    assert owner_of(vm.metadata) is None
+
+
+def test_an_owner_of_another_version_of_our_group_is_ours() -> None:
+    assert owner_of(_owned_by(_reference(api_version="bullpen.dev/v1")).metadata) is not None
