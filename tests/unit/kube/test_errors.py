@@ -38,6 +38,12 @@ CASES: list[tuple[str, int, bytes, type[ApiError]]] = [
         errors.WebhookDenied,
     ),
     (
+        "a webhook's denial that pretends to be an error inside",
+        500,
+        status("InternalError", 'admission webhook "w.x" denied the request: no'),
+        errors.WebhookDenied,
+    ),
+    (
         "an admission policy's denial",
         422,
         status(
