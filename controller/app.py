@@ -133,7 +133,7 @@ class App:
             asyncio.get_running_loop().add_signal_handler(number, self.stopping.set)
 
     async def _signals_are_ours(self, kopf_is_ready: asyncio.Event) -> None:
-        """kopf takes the signals over when it starts, and takes seconds to end on one."""
+        """Kopf takes the signals over when it starts, and takes seconds to end on one."""
         await kopf_is_ready.wait()
         self._listen_to_signals()
 

@@ -1,7 +1,7 @@
 """The kopf handlers: thin, they parse nothing and return None.
 
-kopf hosts the kind there are few of, pools. It gets no daemon: kopf takes its own finalizer off a pool that is
-under deletion already when the operator starts, and ours may come off only when no VM of the pool is left.
+kopf hosts the kind there are few of, pools. It gets no daemon: kopf takes its own finalizer off a pool that
+is under deletion already when the operator starts, and ours may come off only when no VM of the pool is left.
 So the loops are our tasks, the finalizer is ours, and kopf writes nothing to any object.
 """
 

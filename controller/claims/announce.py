@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FIRST = 1.0  # s in line before a claim is told anything
 INTERVAL = 2.0  # s between two looks at a line
+REASON_INTERVAL = 10.0  # s until a changed reason is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +90,4 @@ class Announcer:
         if worth_telling(entry, position, now):
             return True
         told = entry.claim.status.conditions if entry.claim.status else []
-        return now - entry.told_at >= 10.0 and not any(each.reason == why.reason for each in told)
+        return now - entry.told_at >= REASON_INTERVAL and not any(each.reason == why.reason for each in told)

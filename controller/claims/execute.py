@@ -67,8 +67,10 @@ def priority_of(step: StepName) -> Priority:
 
 
 class Executor:
-    """Drives procedures in one namespace. What the API server answers goes into the stores at once, so that
-    no decision is ever taken on something older than our own last write to it.
+    """Drives procedures in one namespace.
+
+    What the API server answers goes into the stores at once, so that no decision is ever taken on something
+    older than our own last write to it.
     """
 
     def __init__(

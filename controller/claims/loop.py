@@ -6,8 +6,7 @@ start of a leadership. It needs no pool to be there.
 """
 
 import asyncio
-import heapq
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -15,7 +14,9 @@ import structlog
 
 from controller.claims import handover
 from controller.claims.aftercare import Aftercare
+from controller.claims.alarm import Alarm
 from controller.claims.announce import Announcer
+from controller.claims.desk import Desk
 from controller.claims.execute import Executor
 from controller.claims.handover import HandOver
 from controller.claims.objects import Claim
@@ -42,26 +43,6 @@ DENIED_AGAIN = 5.0  # s: admission said no to a hand-over: the pool's other clai
 LOOK_AGAIN = 5.0  # s: after a task ended without success
 
 
-class Desk:
-    """What all namespaces share: how many hand-overs may be under way, and whether anything may be at all."""
-
-    def __init__(self, max_hand_overs: int) -> None:
-        self.active = False
-        self.room = max_hand_overs
-        self.tasks: set[asyncio.Task[None]] = set()
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a task of ours; a failure is logged and ends nothing else."""
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self.tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a task failed", error=repr(error), exc_info=error)
-
-
 class Namespace:
     """One namespace: its router, the tasks at work in it, and its timer."""
 
@@ -86,15 +67,12 @@ class Namespace:
         self.announcer = Announcer(self)
         self.in_hand: set[str] = set()
         self._missed: set[str] = set()
-        self._looks: dict[str, float] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._pools: dict[str, None] = {}
         self._claims: dict[str, None] = {}
         self._suspects: dict[str, None] = {}
         self._scheduled = False
-        self._due: list[tuple[float, str]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = float("inf")
+        self._alarm = Alarm(self.now, self._rings)
 
     def now(self) -> float:
         """The API server's clock, in seconds since the epoch."""
@@ -113,10 +91,8 @@ class Namespace:
 
     def look_again(self, uid: str, at: float) -> None:
         """Review this claim at that time (epoch seconds), or before if it changes."""
-        if self._looks.get(uid) != at:
-            self._looks[uid] = at
-            heapq.heappush(self._due, (at, uid))
-            self._arm()
+        self._alarm.set(uid, at)
+        self._arm()
 
     def put_down(self, uid: str) -> None:
         """A task on this claim ended: what happened to it meanwhile is looked at now."""
@@ -330,8 +306,10 @@ class Namespace:
         )
 
     def claim_gone(self, claim: Claim) -> None:
-        """A watched DELETED event. One without deletionTimestamp went at once, so its VM may go at once too;
-        after a deletion in steps (orphan, foreground, finalizers) repair looks first whose the VM is now.
+        """A watched DELETED event.
+
+        A claim without deletionTimestamp went at once, so its VM may go at once too; after a deletion in
+        steps (orphan, foreground, finalizers) repair looks first whose the VM is now.
         """
         left = self.router.claim_gone(claim)
         self.aftercare.forget(claim.uid)
@@ -357,24 +335,11 @@ class Namespace:
         return self._locks.setdefault(claim_uid, asyncio.Lock())
 
     def _arm(self) -> None:
-        """One timer for the earliest of all that time alone will change."""
-        due = self.router.next_due()
-        if self._due and (due is None or self._due[0][0] < due):
-            due = self._due[0][0]
-        if due is None or not self.desk.active or due >= self._timer_at:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = due
-        self._timer = asyncio.get_running_loop().call_later(max(0.01, due - self.now()), self._rings)
+        if self.desk.active:
+            self._alarm.arm(self.router.next_due())
 
-    def _rings(self) -> None:
-        self._timer, self._timer_at = None, float("inf")
-        now = self.now()
-        self.router.tick(now)
-        while self._due and self._due[0][0] <= now:
-            _, uid = heapq.heappop(self._due)
-            self._looks.pop(uid, None)
+    def _rings(self, claims: list[str]) -> None:
+        self.router.tick(self.now())
+        for uid in claims:
             self._review(uid)
-        self.serve_soon()
         self._arm()

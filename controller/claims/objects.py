@@ -1,4 +1,4 @@
-"""What of a claim the controller looks at, decoded from every watch event without pydantic on the hot path."""
+"""What of a claim the controller looks at, decoded from every watch event, hence without pydantic."""
 
 import msgspec
 

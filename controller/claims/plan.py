@@ -1,6 +1,7 @@
 """What is to be done about one claim, from what is seen of it: the policy of everything around the commit.
 
-Pure and level-triggered: the same claim seen again gets the same answer. The order of the rules is the policy.
+Pure and level-triggered: the same claim seen again gets the same answer. The order of the rules is the
+policy.
 """
 
 from dataclasses import dataclass

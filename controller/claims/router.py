@@ -195,7 +195,7 @@ class Router:
     # ---- who gets what
 
     def assign(self, pool: PoolRecord, room: int) -> Iterator[Assignment]:
-        """Pair the head of the line with the best warm VM, as long as there are both; at most `room` pairs."""
+        """Pair the head of the line with the best warm VM, while there are both; at most `room` pairs."""
         if pool.deleting or pool.held_until > self.now():
             return
         for _ in range(room):

@@ -1,4 +1,4 @@
-"""A claim's status in each phase, as the API server will store it. Pure: what is seen goes in, JSON comes out.
+"""A claim's status in each phase, as the API server will store it. Pure: observation in, JSON out.
 
 It names only VMs that were handed over, holds times and never ages, and keeps a condition's transition time
 while its status stays the same.
@@ -195,7 +195,7 @@ def ended(claim: Claim, trigger: Trigger, reason: ClaimReason, message: str, now
 def refreshed(
     claim: Claim, vm: VirtualMachine | None, vmi: VirtualMachineInstance | None, now: float
 ) -> Json:
-    """A Bound claim's status as the guest is now: Ready, addresses, Disrupted. What it names never changes."""
+    """A Bound claim's status as the guest is now: Ready, addresses, Disrupted. What it names stays."""
     result = kept(claim)
     if claim.status is None or not claim.status.virtual_machines:
         return result
@@ -224,7 +224,7 @@ def with_expiry(claim: Claim, expires_at: float | None) -> Json:
 
 
 def kept(claim: Claim) -> Json:
-    """The status as it was seen. It holds every field of the schema, so nothing is lost by writing it back."""
+    """The status as it was seen. It holds every field of the schema, so writing it back loses nothing."""
     if claim.status is None:
         return {}
     found: Json = _pruned(msgspec.to_builtins(claim.status))

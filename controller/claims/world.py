@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from controller.claims.desk import Desk
 from controller.claims.execute import CLAIM_PATH, VM_PATH
-from controller.claims.loop import Desk, Namespace
+from controller.claims.loop import Namespace
 from controller.claims.objects import Claim
 from controller.kube.client import ApiClient
 from controller.kube.reflector import Reflector
@@ -32,7 +33,7 @@ class World:
         self._node_by_name: dict[str, Node] = {}
 
     def reflectors(self) -> Iterator[AnyReflector]:
-        """One for each kind; VMs and guests by our label alone, so that other VMs of the cluster cost nothing."""
+        """One for each kind; VMs and guests by our label, so that the cluster's other VMs cost nothing."""
         ours = names.LABEL_POOL_UID
         everywhere = "namespaces/{}/"
         yield Reflector(self.client, CLAIM_PATH.replace(everywhere, ""), Claim, self.claims)

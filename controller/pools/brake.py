@@ -13,7 +13,7 @@ LONGEST_DELAY = 300.0  # s
 
 @dataclass(frozen=True, slots=True)
 class BrakeState:
-    """Failures in a row, when the next probe may be made (epoch seconds), and the pause before it (seconds)."""
+    """Failures in a row, when the next probe may be made (epoch seconds), the pause before it (s)."""
 
     failures: int = 0
     open_since: float | None = None
@@ -25,7 +25,7 @@ class BrakeState:
         return self.open_since is not None
 
     def failed(self, now: float, created: float, unit: float = FIRST_DELAY) -> "BrakeState":
-        """One more failure. Only a probe's lengthens the pause: the others were made before the brake opened."""
+        """One more failure. Only a probe's lengthens the pause: the others were made before it opened."""
         failures = self.failures + 1
         if self.open_since is None:
             if failures < OPENS_AFTER:

@@ -1,7 +1,7 @@
 """Turns a pool's planned actions into writes: creations with slow start, removals by the drain procedure.
 
-It decides nothing that the plan did not. A creation of unknown outcome is sent again under the same name until
-the answer is definite, and counts as in flight until then, so that no VM is made twice for one need.
+It decides nothing that the plan did not. A creation of unknown outcome is sent again under the same name
+until the answer is definite, and counts as in flight until then, so that no VM is made twice for one need.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _LIST = msgspec.json.Decoder(_Listed)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A creation that the API server refused: the condition's reason, its sentence, and whether it is a quota."""
+    """A creation that the API server refused: the condition's reason and its sentence."""
 
     reason: str
     message: str
@@ -64,7 +64,7 @@ class PoolWriter:
         self._path = VM_PATH.format(namespace)
 
     async def dry_run(self, pool: VirtualMachinePool, revision: str) -> Refusal | None:
-        """Would the API server take this revision? None if it would. Raises ApiError when it can't be known."""
+        """Would the API server take this revision? None if so. Raises ApiError when it can't be known."""
         try:
             await self._client.post(
                 self._path,

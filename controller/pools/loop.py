@@ -1,7 +1,7 @@
 """One pool's loop: wait for a change → snapshot → plan → execute → status.
 
-Level-triggered: every pass decides from what is seen now. A pass never ends without a status; an error becomes
-a condition and a pause, never a dead loop. Hand-overs do not pass through here.
+Level-triggered: every pass decides from what is seen now. A pass never ends without a status; an error
+becomes a condition and a pause, never a dead loop. Hand-overs do not pass through here.
 """
 
 import asyncio
@@ -18,7 +18,6 @@ from controller.claims.patches import add, test
 from controller.claims.protocol import StepName
 from controller.claims.records import PoolRecord
 from controller.kube import errors
-from controller.kube.client import Priority
 from controller.machines.inventory import IN_FLIGHT, Instance, revision_of
 from controller.machines.readiness import epoch
 from controller.machines.rendering import TemplateError, check, revision
@@ -26,8 +25,9 @@ from controller.metrics import LEAD_TIME, WARM, WARM_TARGET
 from controller.pools.brake import BrakeState
 from controller.pools.execute import PoolWriter, Refusal
 from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, plan
+from controller.pools.report import Reporter, patch_pool
 from controller.pools.snapshot import Snapshot, Trouble
-from controller.pools.status import status, stopped
+from controller.pools.status import status
 from crds import names
 from crds.conditions import PoolReason
 from crds.pool import VirtualMachinePool
@@ -36,7 +36,6 @@ from statemachines.instance import State
 log = structlog.get_logger()
 
 IDLE_WINDOW = 0.015  # s: changes come in flocks; the plan looks once they have landed
-STATUS_INTERVAL = 1.0  # s between two writes of a pool's status
 RESYNC = 300.0  # s
 REFUSED_PAUSE = (10.0, 300.0)  # s until a refused template or quota is tried again: first, longest
 
@@ -61,9 +60,7 @@ class PoolLoop:
         self._retry_at = 0.0
         self._pause = REFUSED_PAUSE[0]
         self._short_since: float | None = None
-        self._written: dict[str, Any] = _status_of(record.pool)
-        self._written_at = 0.0
-        self._status_task: asyncio.Task[None] | None = None
+        self._reporter = Reporter(space.client, lambda: self.pool, self._status, self._is_gone)
         self._generation = -1
         self._revision = ""
         self._gone = False
@@ -89,7 +86,7 @@ class PoolLoop:
                     PoolReason.INTERNAL_ERROR, f"a pass failed: {error!r}; it is tried again"
                 )
                 self._checked = False
-                self._write_status(self._snapshot())
+                self._reporter.soon()
                 await asyncio.sleep(min(30.0, 0.5 * 2**failures))
             await self._wait()
 
@@ -105,7 +102,7 @@ class PoolLoop:
         after = self._snapshot()
         self._short_since = (self._short_since or after.now) if after.ready < after.target else None
         self._show(after)
-        self._write_status(after)
+        self._reporter.soon()
 
     async def _wait(self) -> None:
         """Until something changes, a pause ends, or for the resync; then let the flock land."""
@@ -125,12 +122,10 @@ class PoolLoop:
         if names.FINALIZER_POOL in meta.finalizers or meta.deletion_timestamp is not None:
             return
         finalizers = [*meta.finalizers, names.FINALIZER_POOL]
-        body = [test("/metadata/uid", meta.uid)]
-        if meta.finalizers:
-            body.append(test("/metadata/finalizers", list(meta.finalizers)))
+        body = [test("/metadata/finalizers", list(meta.finalizers))] if meta.finalizers else []
         body.append(add("/metadata/finalizers", finalizers))
         with suppress(errors.TestFailed, errors.NotFound):
-            await self._patch_pool(body, StepName.POOL_FINALIZER)
+            await patch_pool(self.space.client, self.pool, body, StepName.POOL_FINALIZER)
 
     def _read_template(self) -> None:
         """Judge the template once per generation, and again when a refusal's pause is over."""
@@ -294,12 +289,11 @@ class PoolLoop:
         if names.FINALIZER_POOL in meta.finalizers:
             left = [each for each in meta.finalizers if each != names.FINALIZER_POOL]
             body = [
-                test("/metadata/uid", meta.uid),
                 test("/metadata/finalizers", list(meta.finalizers)),
                 add("/metadata/finalizers", left),
             ]
             try:
-                await self._patch_pool(body, StepName.POOL_FINALIZER)
+                await patch_pool(self.space.client, self.pool, body, StepName.POOL_FINALIZER)
             except errors.NotFound:
                 self._gone = True
             except errors.TestFailed:
@@ -321,28 +315,12 @@ class PoolLoop:
             WARM.labels(self.space.name, self.record.name, state.value).set(seen.counts[state])
         WARM_TARGET.labels(self.space.name, self.record.name, "replicas").set(seen.target)
 
-    def _write_status(self, _seen: Snapshot) -> None:
-        """Have the status written soon: one writer, at most once a second, always the newest."""
-        if self._status_task is None or self._status_task.done():
-            self._status_task = asyncio.get_running_loop().create_task(self._status())
+    def _status(self, before: dict[str, Any]) -> dict[str, Any]:
+        return status(replace(self._snapshot(), updated=self._updated()), before)
 
-    async def _status(self) -> None:
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._written_at + STATUS_INTERVAL - loop.time()))
-        fresh = status(replace(self._snapshot(), updated=self._updated()), self._written)
-        if fresh == self._written or self._gone:
-            return
-        self._written_at = loop.time()
-        body = [test("/metadata/uid", self.pool.metadata.uid), add("/status", fresh)]
-        try:
-            await self._patch_pool(body, StepName.POOL_STATUS)
-            self._written = fresh
-        except errors.NotFound:
-            self._gone = True
-            self.wake.set()
-        except errors.ApiError as error:
-            log.warning("pool status not written", pool=self.record.name, error=str(error))
-            loop.call_later(5.0, self.wake.set)
+    def _is_gone(self) -> None:
+        self._gone = True
+        self.wake.set()
 
     def _updated(self) -> int:
         """Unclaimed VMs of the current revision: a walk over them, at most once a second."""
@@ -351,27 +329,8 @@ class PoolLoop:
         return sum(revision_of(each) == self._revision for each in found)
 
     async def say_stopped(self) -> None:
-        """The last status of a clean stop: nobody watches this pool, and what to do about it."""
-        with suppress(errors.ApiError):
-            body = [
-                test("/metadata/uid", self.pool.metadata.uid),
-                add("/status", stopped(self._written, self.space.name, self.record.name, self.space.now())),
-            ]
-            await self._patch_pool(body, StepName.POOL_STATUS)
-
-    async def _patch_pool(self, body: list[dict[str, Any]], step: StepName) -> None:
-        path = (
-            f"/apis/{names.API_VERSION}/namespaces/{self.space.name}/{names.POOLS}/{self.pool.metadata.name}"
-        )
-        path += "/status" if step is StepName.POOL_STATUS else ""
-        await self.space.client.json_patch(path, body, priority=Priority.STATUS, step=step)
-
-
-def _status_of(pool: VirtualMachinePool) -> dict[str, Any]:
-    if pool.status is None:
-        return {}
-    found: dict[str, Any] = pool.status.model_dump(by_alias=True, exclude_none=True, mode="json")
-    return found
+        """A clean stop: the pool says that nobody watches it."""
+        await self._reporter.say_stopped(self.space.now())
 
 
 def _restored(pool: VirtualMachinePool, now: float) -> BrakeState:

@@ -1,0 +1,46 @@
+"""One timer for all that time alone will change: the earliest rings, nothing polls."""
+
+import asyncio
+import heapq
+from collections.abc import Callable
+
+SHORTEST = 0.01  # s: rings for the same instant come together
+
+
+class Alarm:
+    """Keys to look at at given times. `now` and all times are epoch seconds of the API server's clock."""
+
+    def __init__(self, now: Callable[[], float], rings: Callable[[list[str]], None]) -> None:
+        self._now = now
+        self._rings = rings
+        self._due: list[tuple[float, str]] = []
+        self._set: dict[str, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = float("inf")
+
+    def set(self, key: str, at: float) -> None:
+        """Have this key looked at then; an earlier time that was set for it stands."""
+        if self._set.get(key) != at:
+            self._set[key] = at
+            heapq.heappush(self._due, (at, key))
+
+    def arm(self, other: float | None) -> None:
+        """Ring at the earliest of the keys' times and this one, which somebody else keeps."""
+        times = [at for at in (other, self._due[0][0] if self._due else None) if at is not None]
+        if not times or min(times) >= self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = min(times)
+        delay = max(SHORTEST, self._timer_at - self._now())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._timer_at = None, float("inf")
+        now = self._now()
+        keys = []
+        while self._due and self._due[0][0] <= now:
+            _, key = heapq.heappop(self._due)
+            self._set.pop(key, None)
+            keys.append(key)
+        self._rings(keys)

@@ -1,0 +1,91 @@
+"""Writes a pool's status: one writer, at most once a second, always the newest, only when it differs."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from controller.claims.patches import add, test
+from controller.claims.protocol import StepName
+from controller.kube import errors
+from controller.kube.client import ApiClient, Priority
+from controller.pools.status import stopped
+from crds import names
+from crds.pool import VirtualMachinePool
+
+log = structlog.get_logger()
+
+INTERVAL = 1.0  # s between two writes of a pool's status
+AGAIN = 5.0  # s until a refused one is tried again
+
+Json = dict[str, Any]
+
+
+async def patch_pool(client: ApiClient, pool: VirtualMachinePool, body: list[Json], step: StepName) -> None:
+    """JSON patch of a pool, or of its status, guarded by its UID. Raises ApiError."""
+    meta = pool.metadata
+    path = f"/apis/{names.API_VERSION}/namespaces/{meta.namespace}/{names.POOLS}/{meta.name}"
+    path += "/status" if step is StepName.POOL_STATUS else ""
+    guarded = [test("/metadata/uid", meta.uid), *body]
+    await client.json_patch(path, guarded, priority=Priority.STATUS, step=step)
+
+
+class Reporter:
+    """`compute(before)` gives the status of the moment; `gone` is told when the pool is not there any more."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        pool: Callable[[], VirtualMachinePool],
+        compute: Callable[[Json], Json],
+        gone: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._pool = pool
+        self._compute = compute
+        self._gone = gone
+        self._written = _status_of(pool())
+        self._written_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def soon(self) -> None:
+        """Have the status written, now or when the interval since the last write is over."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._write())
+
+    async def say_stopped(self, now: float) -> None:
+        """The last status of a clean stop: nobody watches this pool, and what to do about it."""
+        if self._task is not None:
+            self._task.cancel()
+        with suppress(errors.ApiError):
+            await self._put(
+                stopped(self._written, self._pool().metadata.namespace, self._pool().metadata.name, now)
+            )
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._written_at + INTERVAL - loop.time()))
+        fresh = self._compute(self._written)
+        if fresh == self._written:
+            return
+        self._written_at = loop.time()
+        try:
+            await self._put(fresh)
+            self._written = fresh
+        except errors.NotFound:
+            self._gone()
+        except errors.ApiError as error:
+            log.warning("pool status not written", pool=self._pool().metadata.name, error=str(error))
+            loop.call_later(AGAIN, self.soon)
+
+    async def _put(self, status: Json) -> None:
+        await patch_pool(self._client, self._pool(), [add("/status", status)], StepName.POOL_STATUS)
+
+
+def _status_of(pool: VirtualMachinePool) -> Json:
+    if pool.status is None:
+        return {}
+    found: Json = pool.status.model_dump(by_alias=True, exclude_none=True, mode="json")
+    return found
