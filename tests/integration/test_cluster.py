@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from e2e.cluster import main, running_cluster, start_cluster, stop_cluster
@@ -19,6 +18,7 @@ from e2e.controlplane.plane import PARTS, ControlPlane
 from e2e.controlplane.processes import StartError
 from e2e.install import ROOT
 from e2e.rest import Rest
+from tests.support.processes import gone
 
 pytestmark = [
     pytest.mark.cluster,
@@ -40,18 +40,6 @@ def state(tmp_path: Path) -> Iterator[Path]:
 
 def run(state: Path, *arguments: str) -> int:
     return main(["--state", str(state), *arguments])
-
-
-def gone(pids: list[int]) -> bool:
-    return not [pid for pid in pids if alive(pid)]
-
-
-def alive(pid: int) -> bool:
-    """A zombie waits for a parent that isn't ours: nothing of it runs."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_up_prints_the_line_to_copy_and_a_second_up_says_that_it_runs(
@@ -76,7 +64,7 @@ def test_up_prints_the_line_to_copy_and_a_second_up_says_that_it_runs(
     assert run(state, "status") == 0
     assert len(re.findall(r"^\S+ +running, pid \d+", capsys.readouterr().out, re.MULTILINE)) == len(PARTS)
     assert run(state, "down") == 0
-    assert gone(list(before.pids.values()))
+    assert gone(*before.pids.values())
     assert not state.exists()
     assert run(state, "down") == 0
     assert capsys.readouterr().out == "The cluster is stopped.\nNo cluster is running.\n"
@@ -91,7 +79,7 @@ def test_a_cluster_that_lost_a_process_is_replaced_and_its_remains_are_ended(sta
     said: list[str] = []
     second = start_cluster(state, simulator=False, log=said.append)
     assert said == ["An earlier cluster has lost apiserver; starting anew"]
-    assert gone(list(first.pids.values()))
+    assert gone(*first.pids.values())
     assert not second.processes.dead()
 
 
@@ -117,7 +105,7 @@ def test_an_interrupted_up_leaves_nothing_that_down_does_not_end(state: Path) ->
             assert up.poll() is None
         up.send_signal(signal.SIGKILL)
     assert run(state, "down") == 0
-    assert gone(list(pids.values()))
+    assert gone(*pids.values())
 
 
 def _pids(state: Path) -> dict[str, int]:
@@ -144,7 +132,7 @@ def test_a_process_beside_it_stops_with_it(state: Path) -> None:
     beside = plane.run_beside("beside", SAYS_READY, ready="ready")
     assert _pids(state)["beside"] == beside.pid
     assert stop_cluster(state)
-    assert gone([beside.pid])
+    assert gone(beside.pid)
 
 
 def test_a_process_beside_it_that_ends_before_it_is_ready_shows_its_last_words(tmp_path: Path) -> None:
@@ -173,4 +161,4 @@ def test_the_stand_in_boots_a_vm_in_the_cluster(state: Path) -> None:
         )
     pids = list(plane.pids.values())
     assert stop_cluster(state)
-    assert gone(pids)
+    assert gone(*pids)

@@ -19,6 +19,7 @@ from e2e.controlplane.plane import PARTS, ControlPlane
 from e2e.controlplane.processes import StartError
 from e2e.rest import Rest
 from tests.support.kubectl import Kubectl, KubectlError
+from tests.support.processes import gone
 
 pytestmark = pytest.mark.cluster
 
@@ -223,14 +224,7 @@ def test_a_killed_parent_leaves_nothing_running(tmp_path: Path) -> None:
         assert len(pids) == len(PARTS)
         assert all(psutil.pid_exists(pid) for pid in pids)
         parent.send_signal(signal.SIGKILL)
-    until(lambda: not [pid for pid in pids if alive(pid)])
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    until(lambda: gone(*pids))
 
 
 def listening(one: ControlPlane) -> set[int]:

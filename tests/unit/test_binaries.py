@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from e2e.controlplane import binaries
 from e2e.controlplane.binaries import PACKAGES, BuildError, NoBinariesError, find, find_or_build
+from tests.support.processes import alive
 
 
 def executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -197,3 +202,27 @@ def test_the_modules_are_of_the_version_that_the_cache_is_named_after() -> None:
     modules = (binaries.MODULE / "go.mod").read_text()
     assert f"k8s.io/kubernetes {binaries.VERSION}" in modules
     assert all(package in modules for package in PACKAGES.values())
+
+
+def test_an_interrupted_build_leaves_no_compiler_behind(machine: Machine) -> None:
+    compiler = machine.builds.with_name("compiler")
+    machine.go(build=f'sleep 600 & echo $! > "{compiler}.new"; mv "{compiler}.new" "{compiler}"; wait')
+    script = (
+        "import os, sys\nfrom pathlib import Path\nfrom e2e.controlplane.binaries import find_or_build\n"
+        "find_or_build(os.environ, Path(sys.argv[1]))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(machine.cache)],
+        env=machine.environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as builder:
+        while not compiler.exists():
+            assert builder.poll() is None
+        builder.send_signal(signal.SIGINT)
+    pid = int(compiler.read_text())
+    deadline = time.monotonic() + 10
+    while alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert [path.name for path in machine.cache.iterdir()] == [".lock"]
