@@ -30,6 +30,9 @@ class Store(Generic[T]):
         # UID → the version at which it went. A version, not for ever: an object that lost the label we select
         # by may come back with the same UID.
         self._gone: dict[str, int] = {}
+        # The version of the last list. What is older and was not in it went before we heard of it: the answer
+        # to a create may come when the object is deleted and its deletion can no longer be watched.
+        self._listed = -1
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -47,13 +50,17 @@ class Store(Generic[T]):
 
     def apply(self, obj: T) -> bool:
         """Take an object as read from anywhere; False if nothing newer was in it."""
+        return self._take(obj, self._listed)
+
+    def _take(self, obj: T, known: int) -> bool:
         meta = obj.metadata
         version = int(meta.resource_version)
         old = self._objects.get(meta.uid)
         if old is not None:
-            if version <= int(old.metadata.resource_version):
-                return False
-        elif version <= self._gone.get(meta.uid, -1):
+            known = int(old.metadata.resource_version)
+        elif meta.uid in self._gone:
+            known = max(known, self._gone[meta.uid])
+        if version <= known:
             return False
         self._gone.pop(meta.uid, None)
         self._objects[meta.uid] = obj
@@ -70,9 +77,10 @@ class Store(Generic[T]):
         listed = set()
         for obj in objs:
             listed.add(obj.metadata.uid)
-            self.apply(obj)
+            self._take(obj, -1)
         for uid in [uid for uid in self._objects if uid not in listed]:
             self._bury(uid, int(list_rv))
+        self._listed = max(self._listed, int(list_rv))
 
     def _bury(self, uid: str, version: int) -> bool:
         old = self._objects.get(uid)

@@ -114,7 +114,8 @@ async def test_a_long_list_is_read_in_pages_and_shown_when_it_is_complete(
 ) -> None:
     api.will(things(7, thing("a", 3), more="page2"), things(7, thing("b", 4)), hangs())
     async with running(client) as watched:
-        await eventually(lambda: len(watched.store) == 2)
+        await eventually(lambda: len(api.asked) == 3)
+        assert len(watched.store) == 2
     assert api.asked[1].query["continue"] == "page2"
     assert api.asked[2].query["resourceVersion"] == "7"
 

@@ -71,6 +71,20 @@ def test_what_a_list_does_not_hold_is_gone_and_stays_gone() -> None:
     assert not store.apply(obj("a", 9))
 
 
+def test_a_late_answer_about_an_object_that_came_and_went_before_the_list_is_ignored() -> None:
+    store, changes = watched()
+    store.replace([], "10")
+    assert not store.apply(obj("a", 9))
+    assert changes == []
+
+
+def test_a_later_list_may_hold_an_old_object_that_an_earlier_one_did_not() -> None:
+    store, _ = watched()
+    store.replace([], "10")
+    store.replace([obj("unreadable until now", 3)], "20")
+    assert len(store) == 1
+
+
 def test_an_object_newer_than_the_list_survives_it() -> None:
     store, _ = watched()
     store.apply(obj("new", 12))
@@ -194,7 +208,7 @@ class Reader:
         self.seen = sum(entry[2] <= at for entry in self.world.stream)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(MOVES)
 def test_whatever_comes_in_whatever_order_the_newest_state_wins(moves: list[tuple[str, int]]) -> None:
     reader = Reader()
