@@ -30,7 +30,7 @@ async def test_of_two_contenders_one_leads_and_the_other_takes_over(
     await one.acquire()
     holding = asyncio.create_task(one.hold())
     waiting = asyncio.create_task(two.acquire())
-    renewals = set()
+    renewals: set[str] = set()
     while len(renewals) < 5:  # a second apart: longer than the lease lasts without them
         renewals.add((await spec_of(client, namespace))["renewTime"])
         await asyncio.sleep(0.05)
