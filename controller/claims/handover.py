@@ -111,6 +111,8 @@ class HandOver:
                 return self._over(Outcome.NOT_APPLIED)
             case Unknown():
                 return replace(self, doubt=True)  # the same patch to the same VM, never another VM
+            case NotApplied():
+                return self  # this try was not, and an earlier one may be yet: the same patch still
             case _:
                 return replace(self, stage=Stage.READ_VM)  # refused now, but an earlier try may have landed
 
@@ -122,6 +124,8 @@ class HandOver:
                 return self._over(Outcome.METADATA_REFUSED, f"the VM has {', '.join(taken)} already")
             case FoundVM() | Missing():
                 return self._over(Outcome.VM_TAKEN)
+            case Invalid(message) | Denied(message):
+                return self._over(Outcome.DENIED, message)  # we may not look: the pool waits
             case _:
                 return self  # a read that did not answer says nothing: read again
 
@@ -142,6 +146,8 @@ class HandOver:
                 now = claim if claim.uid == self.claim.uid else None
             case Missing():
                 now = None
+            case Invalid(message) | Denied(message):
+                return self._over(Outcome.HELD, message)
             case _:
                 return self
         if now is None:

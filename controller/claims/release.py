@@ -90,10 +90,9 @@ class StatusWrite:
 
 def expire(claim: Claim, status: dict[str, Any]) -> StatusWrite:
     """Bound → Releasing before the VM is touched, refused if the lifetime was changed meanwhile."""
+    whose, *rest = patches.whole_status(claim, status, alive=True)
     lifetime = patches.test("/spec/lifetime", claim.spec.lifetime)
-    return StatusWrite(
-        StepName.EXPIRE_STATUS, claim, (lifetime, *patches.whole_status(claim, status, alive=True))
-    )
+    return StatusWrite(StepName.EXPIRE_STATUS, claim, (whose, lifetime, *rest))  # the UID's test stays first
 
 
 class LostStage(StrEnum):
