@@ -40,6 +40,7 @@ log = structlog.get_logger()
 
 REFUSED_AGAIN = 1.0  # s: a VM that looks free and was refused is not tried again at once
 DENIED_AGAIN = 5.0  # s: admission said no to a hand-over: the pool's other claims wait as long
+NOT_APPLIED_AGAIN = 0.1  # s: 409, 429, or the API server could not be reached
 LOOK_AGAIN = 5.0  # s: after a task ended without success
 
 
@@ -198,13 +199,22 @@ class Namespace:
             case handover.Outcome.METADATA_REFUSED:
                 self._park(chosen, why, now)
             case handover.Outcome.DENIED:
-                chosen.pool.denied, chosen.pool.held_until = why, now + DENIED_AGAIN
-                self._later(DENIED_AGAIN, lambda: self._changed(chosen.pool.name))
+                chosen.pool.denied = why
+                self._hold(chosen.pool, DENIED_AGAIN)
             case handover.Outcome.NOT_APPLIED:
-                chosen.pool.held_until = now + 0.1
-                self._later(0.15, lambda: self._changed(chosen.pool.name))
+                self._hold(chosen.pool, NOT_APPLIED_AGAIN)
             case _:
                 pass  # held: `check` suspects the VM, and repair decides by its table
+
+    def _hold(self, pool: PoolRecord, delay: float) -> None:
+        """Hand nothing over from this pool for a while; its claims keep their places."""
+        pool.held = True
+
+        def go_on() -> None:
+            pool.held = False
+            self._changed(pool.name)
+
+        self._later(delay, go_on)
 
     def _set_aside(self, chosen: Assignment) -> None:
         """The VM was refused: what the read showed decides; one that still looks free waits a little."""
@@ -305,18 +315,19 @@ class Namespace:
             refreshed_at=self.aftercare.refreshed.get(claim.uid, 0.0),
         )
 
-    def claim_gone(self, claim: Claim) -> None:
-        """A watched DELETED event.
+    def claim_gone(self, claim: Claim, *, watched: bool) -> None:
+        """A claim is not there any more; `watched` if its DELETED event was seen.
 
-        A claim without deletionTimestamp went at once, so its VM may go at once too; after a deletion in
-        steps (orphan, foreground, finalizers) repair looks first whose the VM is now.
+        A claim without deletionTimestamp went at once, so its VM may go at once too. After a deletion in
+        steps (orphan, foreground, finalizers), and when a claim is only missing from a list, repair reads
+        first whose the VM is now.
         """
         left = self.router.claim_gone(claim)
         self.aftercare.forget(claim.uid)
         self._locks.pop(claim.uid, None)
         self._missed.discard(claim.uid)
         for instance in left:
-            if claim.going or instance.busy or not self.desk.active:
+            if claim.going or not watched or instance.busy or not self.desk.active:
                 self.router.check(instance)
             else:
                 self._inventory(instance).reserve(instance, "release")

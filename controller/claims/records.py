@@ -41,7 +41,7 @@ class PoolRecord:
     queue: Queue
     boots: BootTimes = field(default_factory=BootTimes)
     trouble: str = ""
-    held_until: float = 0.0
+    held: bool = False
     denied: str = ""
 
     @property

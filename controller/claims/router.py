@@ -76,6 +76,10 @@ class Router:
         record = self.pools.get(name)
         if record is not None and record.uid == uid:
             del self.pools[name]
+            if not record.inventory.total:
+                self.inventories.pop(uid, None)
+            if not len(record.queue):
+                self.queues.pop(name, None)
 
     def queue(self, pool: str) -> Queue:
         return self.queues.setdefault(pool, Queue())
@@ -196,7 +200,7 @@ class Router:
 
     def assign(self, pool: PoolRecord, room: int) -> Iterator[Assignment]:
         """Pair the head of the line with the best warm VM, while there are both; at most `room` pairs."""
-        if pool.deleting or pool.held_until > self.now():
+        if pool.deleting or pool.held:
             return
         for _ in range(room):
             entry = pool.queue.head(self.carriers)

@@ -68,7 +68,7 @@ class World:
         if new is not None:
             self.space(new.metadata.namespace).router.claim_seen(new)
         elif old is not None:
-            self.space(old.metadata.namespace).claim_gone(old)
+            self.space(old.metadata.namespace).claim_gone(old, watched=not self.claims.listing)
 
     def _vm_changed(self, old: VirtualMachine | None, new: VirtualMachine | None) -> None:
         seen = new or old

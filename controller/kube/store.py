@@ -25,6 +25,8 @@ class Store(Generic[T]):
 
     def __init__(self, on_change: Callable[[T | None, T | None], None] | None = None) -> None:
         self.on_change = on_change
+        # While true, what is told as gone is only missing from a list: nobody saw it go.
+        self.listing = False
         self._objects: dict[str, T] = {}
         self._uids: dict[tuple[str, str], str] = {}
         # UID → the version at which it went. A version, not for ever: an object that lost the label we select
@@ -78,8 +80,12 @@ class Store(Generic[T]):
         for obj in objs:
             listed.add(obj.metadata.uid)
             self._take(obj, -1)
-        for uid in [uid for uid in self._objects if uid not in listed]:
-            self._bury(uid, int(list_rv))
+        self.listing = True
+        try:
+            for uid in [uid for uid in self._objects if uid not in listed]:
+                self._bury(uid, int(list_rv))
+        finally:
+            self.listing = False
         self._listed = max(self._listed, int(list_rv))
 
     def _bury(self, uid: str, version: int) -> bool:

@@ -33,7 +33,7 @@ async def patch_pool(client: ApiClient, pool: VirtualMachinePool, body: list[Jso
 
 
 class Reporter:
-    """`compute(before)` gives the status of the moment; `gone` is told when the pool is not there any more."""
+    """`compute(before)` gives the status of the moment; `gone` is told when there is no such pool."""
 
     def __init__(
         self,
