@@ -10,6 +10,7 @@ from contextlib import suppress
 import kopf
 import structlog
 
+from controller.claims.resync import Resync
 from controller.claims.world import AnyReflector, World
 from controller.handlers import make_registry, make_settings
 from controller.kube.client import ApiClient
@@ -78,6 +79,8 @@ class App:
         operator = asyncio.create_task(self._host_pools())
         holding = asyncio.create_task(self.lease.hold())
         stopping = asyncio.create_task(self.stopping.wait())
+        resync = Resync(self.client, self.world.claims, seconds(self.settings.resync_interval))
+        self.world.desk.start(resync.run())
         synced = asyncio.create_task(self._begin_when_synced(reflectors))
         try:
             ended, _ = await asyncio.wait(
@@ -87,9 +90,10 @@ class App:
             clean = stopping.done() and not holding.done()
             self.world.stop()
             await self.host.stop(say=clean)
-            for task in (synced, operator, *watching, holding, stopping):
+            tasks = (synced, operator, *watching, holding, stopping)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(synced, operator, *watching, holding, stopping, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             LEADING.set(0)
         if clean:
             with suppress(Exception):

@@ -80,7 +80,7 @@ class Announcer:
         for position, entry in enumerate(list(queue.waiting()), 1):
             if entry.arrived + FIRST / 2 > now or not self._stale(entry, position, why, now):
                 continue
-            entry.told_position, entry.told_at = position, now
+            entry.tell(position, now)
             place = None
             if record is not None:
                 place = status.place(position, estimated_ready(position, orders, median, now))

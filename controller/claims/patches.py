@@ -11,6 +11,7 @@ import msgspec
 
 from controller.claims.objects import Claim
 from controller.claims.protocol import Ops
+from controller.kube.objects import KubeObject
 from controller.machines.objects import VirtualMachine, manifest_owner
 from crds import names
 from statemachines.base import advance
@@ -37,7 +38,7 @@ STATE = _LABELS + escape(names.LABEL_STATE)
 CLAIM_UID = _LABELS + escape(names.LABEL_CLAIM_UID)
 
 
-def owner_references(vm: VirtualMachine) -> list[dict[str, Any]]:
+def owner_references(vm: VirtualMachine | KubeObject) -> list[dict[str, Any]]:
     """The whole list as it was seen, for a test: an owner that somebody added or took must refuse us."""
     return [
         {key: value for key, value in msgspec.to_builtins(each).items() if value is not None}

@@ -37,6 +37,8 @@ class StepName(StrEnum):
     CLAIM_TTL = "claim/ttl"
     DRAIN_MARK = "drain/mark"
     DRAIN_DELETE = "drain/delete"
+    RESYNC = "resync/list"
+    RESYNC_LABELS = "resync/labels"
     POOL_CREATE = "pool/create"
     POOL_DRY_RUN = "pool/dry-run"
     POOL_STATUS = "pool/status"

@@ -9,22 +9,31 @@ from dataclasses import dataclass, field
 
 from controller.claims.objects import Claim
 
+TELL_AT_MOST = 8  # times a claim's place is written, however long the line is
+
 
 @dataclass(slots=True)
 class Waiting:
-    """A claim in line. `arrived` is in seconds of the API server's clock."""
+    """A claim in line. `arrived` is in seconds of the API server's clock, `ordered` says that it wants an order."""
 
     claim: Claim
     arrived: float
     assigned: bool = False
+    ordered: bool = False
     parked_until: float = 0.0
     setbacks: int = 0
+    told_first: int = 0
     told_position: int = 0
     told_at: float = 0.0
 
     @property
     def uid(self) -> str:
         return self.claim.uid
+
+    def tell(self, position: int, now: float) -> None:
+        """Its place is being written."""
+        self.told_first = self.told_first or position
+        self.told_position, self.told_at = position, now
 
 
 @dataclass(slots=True)
@@ -51,6 +60,7 @@ class Queue:
         self.line[claim.uid] = entry
         match claim.spec.when_empty.policy:
             case "Order":
+                entry.ordered = True
                 self.orders.add(claim.uid)
             case "Fail":
                 self.impatient.add(claim.uid)
@@ -90,15 +100,17 @@ class Queue:
             return
         entry.assigned = False
         self.assigned -= 1
-        if entry.claim.spec.when_empty.policy in {"Order", "OrderAfter"}:
+        if entry.ordered:
             self.orders.add(entry.uid)
 
     def order(self, uid: str) -> bool:
         """The patience of a claim with OrderAfter is over; True if that places an order."""
         entry = self.find(uid)
-        if entry is None or entry.assigned or uid in self.orders:
+        if entry is None or entry.assigned or entry.ordered:
             return False
-        self.orders.add(uid)
+        entry.ordered = True
+        if uid in self.line:
+            self.orders.add(uid)
         return True
 
     def park(self, entry: Waiting, until: float) -> None:
@@ -116,6 +128,8 @@ class Queue:
         for entry in due:
             del self.parked[entry.uid]
             self.line[entry.uid] = entry
+            if entry.ordered:
+                self.orders.add(entry.uid)
         return bool(due)
 
     def waiting(self) -> Iterator[Waiting]:
@@ -138,9 +152,13 @@ def estimated_ready(
 
 
 def worth_telling(entry: Waiting, position: int, now: float, interval: float = 10.0) -> bool:
-    """Whether the claim's place is to be written: at first, at position 1 and at halvings, 10 s apart."""
+    """Whether the claim's place is to be written: at first, at position 1 and at halvings, 10 s apart.
+
+    In a line so long that halvings would be too many, the steps are longer: it is told TELL_AT_MOST times.
+    """
     if entry.told_position == 0:
         return True
     if now - entry.told_at < interval or position == entry.told_position:
         return False
-    return position == 1 or position * 2 <= entry.told_position
+    step = max(2.0, entry.told_first ** (1 / (TELL_AT_MOST - 1)))
+    return position == 1 or position * step <= entry.told_position

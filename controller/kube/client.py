@@ -31,13 +31,14 @@ from controller.kube.errors import (
 from controller.kube.gate import Gate, Priority, Ticket
 from controller.kube.server_clock import ServerClock
 
-__all__ = ["ApiClient", "Priority"]
+__all__ = ["METADATA_ONLY", "ApiClient", "Priority"]
 
 _TRIES = 5  # of a read, and of a write that was answered 429
 _LONGEST_PAUSE = 5.0  # seconds between two of them
 _GRACE = 1.0  # seconds that an answer may take longer than the server's own deadline
 _JSON = "application/json"
 _JSON_PATCH = "application/json-patch+json"
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MERGE_PATCH = "application/merge-patch+json"
 
 Params = Mapping[str, str]
@@ -94,16 +95,22 @@ class ApiClient:
     # Reads
 
     async def get(
-        self, path: str, params: Params | None = None, *, step: str = "get", limit: float | None = None
+        self,
+        path: str,
+        params: Params | None = None,
+        *,
+        step: str = "get",
+        limit: float | None = None,
+        accept: str = _JSON,
     ) -> bytes:
         """A consistent read; tried a few times, as repeating it harms nobody. `limit` is for each try."""
         target = _target(path, urlencode(params or {}))
         for attempt in range(1, _TRIES):
             try:
-                return await self.send("GET", target, step=step, limit=limit)
+                return await self.send("GET", target, step=step, limit=limit, accept=accept)
             except (UnknownOutcome, TooManyRequests, Unauthorized) as error:
                 await self._pause(error, attempt)
-        return await self.send("GET", target, step=step, limit=limit)
+        return await self.send("GET", target, step=step, limit=limit, accept=accept)
 
     @asynccontextmanager
     async def stream(
@@ -188,10 +195,11 @@ class ApiClient:
         content_type: str = _JSON,
         step: str,
         limit: float | None = None,
+        accept: str = _JSON,
     ) -> bytes:
         """One request, now and once: no queue, no lease, no retry. `target` carries its query."""
         limits = self._limits if limit is None else aiohttp.ClientTimeout(total=limit)
-        headers = {"X-Bullpen-Step": step}
+        headers = {"X-Bullpen-Step": step, "Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
         started = self._monotonic()

@@ -96,5 +96,5 @@ def controller(
 ) -> Iterator[Controller]:
     """The session's controller, with a brake that probes soon. Tests that kill one start their own."""
     directory = tmp_path_factory.mktemp("controller")
-    with running_controller(kubeconfig, directory, brake_delay="2s") as running:
+    with running_controller(kubeconfig, directory, brake_delay="2s", resync_interval="2s") as running:
         yield running
