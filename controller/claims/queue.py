@@ -14,7 +14,7 @@ TELL_AT_MOST = 8  # times a claim's place is written, however long the line is
 
 @dataclass(slots=True)
 class Waiting:
-    """A claim in line. `arrived` is in seconds of the API server's clock, `ordered` says that it wants an order."""
+    """A claim in line. `arrived` is in seconds of the server's clock; `ordered`: it wants a VM made."""
 
     claim: Claim
     arrived: float

@@ -199,9 +199,7 @@ def test_two_writes_and_the_vm_is_the_claims() -> None:
         pytest.param([TestRefused(), FoundVM(VMS[2])], Outcome.METADATA_REFUSED, id="it has the key already"),
         pytest.param([TestRefused(), Denied("rbac")], Outcome.DENIED, id="we may not even look"),
         pytest.param([Unknown(), TestRefused(), Missing()], Outcome.VM_TAKEN, id="unknown, and then gone"),
-        pytest.param(
-            [Unknown(), Denied("no"), FoundVM(VM)], Outcome.VM_TAKEN, id="unknown, denied, not ours"
-        ),
+        pytest.param([Unknown(), Denied("no"), FoundVM(VM)], Outcome.VM_TAKEN, id="unknown, then not ours"),
     ],
 )
 def test_refused_because(answers: list[Answer], outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""Every guard of the protocol's writes: with it the changed object refuses, without it the wrong thing happens."""
+"""Every guard of the protocol's writes: with it a changed object refuses, without it all goes wrong."""
 
 from __future__ import annotations
 
