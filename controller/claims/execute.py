@@ -159,7 +159,7 @@ def answer_of(step: Step, error: errors.ApiError) -> Answer:
             return Invalid(error.message)
         case errors.NotFound():
             return Missing()
-        case errors.Conflict() if isinstance(step, DeleteVM) and "uid" in error.message.lower():
+        case errors.Conflict() if isinstance(step, DeleteVM) and "UID in" in error.message:
             return Missing()  # the precondition: another VM has this name now
         case errors.Conflict() | errors.TooManyRequests() | errors.NotSent() | errors.WebhookUnavailable():
             return NotApplied()

@@ -24,6 +24,7 @@ from statemachines.base import advance
 from statemachines.claim import MACHINE, State, Trigger
 
 Json = dict[str, Any]
+_ENDED = frozenset({"Failed", "Succeeded"})  # what KubeVirt calls a guest that died or shut itself down
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +134,9 @@ def ready(
         reason = ClaimReason.DEAD_ON_ARRIVAL if at_bind else ClaimReason.NOT_READY
         return verdict(Truth.FALSE, reason, f"VM {name} has no running instance")
     if not _runs(vmi):
-        return verdict(
-            Truth.FALSE, ClaimReason.NOT_READY, f"VM {name}: its instance is not ready ({vmi.status.phase})"
-        )
+        dead = at_bind and vmi.status.phase in _ENDED
+        reason = ClaimReason.DEAD_ON_ARRIVAL if dead else ClaimReason.NOT_READY
+        return verdict(Truth.FALSE, reason, f"VM {name}: its instance is not ready ({vmi.status.phase})")
     addresses = addresses_of(vmi)
     if not addresses:
         return verdict(Truth.FALSE, ClaimReason.NO_ADDRESS, f"VM {name} has no address yet")

@@ -1,0 +1,104 @@
+"""What each API error says about a step's outcome, and which step goes first."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.claims.execute import answer_of, priority_of
+from controller.claims.protocol import (
+    Answer,
+    DeleteVM,
+    Denied,
+    Invalid,
+    Missing,
+    NotApplied,
+    PatchVM,
+    ReadClaim,
+    Step,
+    StepName,
+    TestRefused,
+    Unknown,
+)
+from controller.kube import errors
+from controller.kube.client import Priority
+
+PATCH: Step = PatchVM(StepName.HAND_OVER_VM, "vm", ())
+DELETE: Step = DeleteVM(StepName.RELEASE_DELETE, "vm", "vm-uid")
+READ: Step = ReadClaim(StepName.REPAIR_READ_CLAIM, "claim")
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (errors.TestFailed(422), TestRefused()),
+        (errors.Invalid(422, message="bad label"), Invalid("bad label")),
+        (errors.NotFound(404), Missing()),
+        (errors.Conflict(409, message="the object has been modified"), NotApplied()),
+        (errors.TooManyRequests(), NotApplied()),
+        (errors.NotSent(), NotApplied()),
+        (errors.WebhookUnavailable(500, message="failed calling webhook"), NotApplied()),
+        (errors.Unauthorized(401), NotApplied()),
+        (errors.UnknownOutcome(503), Unknown()),
+        (errors.UnknownOutcome(), Unknown()),
+        (errors.WebhookDenied(400, message="admission webhook denied"), Denied("admission webhook denied")),
+        (errors.Forbidden(403, message="rbac"), Denied("rbac")),
+        (errors.QuotaExceeded(403, message="exceeded quota"), Denied("exceeded quota")),
+        (errors.BadRequest(400, message="what?"), Denied("what?")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("step", [PATCH, DELETE, READ], ids=["patch", "delete", "read"])
+def test_an_error_is_an_answer(step: Step, error: errors.ApiError, answer: Answer) -> None:
+    assert answer_of(step, error) == answer
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Operation cannot be fulfilled on virtualmachines.kubevirt.io "vm": the UID in the precondition (a) '
+        "does not match the UID in record (b). The object might have been deleted and then recreated",
+        'Operation cannot be fulfilled on virtualmachines.kubevirt.io "vm": StorageError: invalid object, '
+        "Code: 4, AdditionalErrorMsg: Precondition failed: UID in precondition: a, UID in object meta: b",
+    ],
+)
+def test_a_delete_whose_uid_does_not_fit_found_the_vm_gone(message: str) -> None:
+    assert answer_of(DELETE, errors.Conflict(409, message=message)) == Missing()
+    assert answer_of(PATCH, errors.Conflict(409, message=message)) == NotApplied()
+
+
+def test_a_vm_whose_name_has_those_letters_is_not_taken_for_gone() -> None:
+    message = 'Operation cannot be fulfilled on virtualmachines.kubevirt.io "liquid-abcde": it was modified'
+    assert answer_of(DELETE, errors.Conflict(409, message=message)) == NotApplied()
+
+
+def test_an_error_that_may_have_been_applied_is_never_called_definite() -> None:
+    kinds = [errors.UnknownOutcome, *errors.UnknownOutcome.__subclasses__()]
+    for kind in kinds:
+        expected = NotApplied() if kind is errors.NotSent else Unknown()
+        assert answer_of(PATCH, kind(504)) == expected
+
+
+def test_a_refusal_without_words_says_something() -> None:
+    answer = answer_of(PATCH, errors.Forbidden(403))
+    assert isinstance(answer, Denied)
+    assert "403" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("step", "priority"),
+    [
+        (StepName.HAND_OVER_VM, Priority.HAND_OVER),
+        (StepName.HAND_OVER_CLAIM, Priority.HAND_OVER),
+        (StepName.REPAIR_PUBLISH, Priority.HAND_OVER),
+        (StepName.RELEASE_DELETE, Priority.RELEASE),
+        (StepName.REPAIR_DESTROY, Priority.RELEASE),
+        (StepName.DRAIN_DELETE, Priority.RELEASE),
+        (StepName.CLAIM_QUEUE, Priority.STATUS),
+        (StepName.CLAIM_STATUS, Priority.STATUS),
+        (StepName.LOST_STATUS, Priority.STATUS),
+    ],
+)
+def test_a_hand_over_goes_before_a_release_and_that_before_a_status(
+    step: StepName, priority: Priority
+) -> None:
+    assert priority_of(step) is priority
