@@ -100,8 +100,11 @@ class Demo:
         self._kubectl("delete", "vmc", name)
         self._kubectl("wait", "--for=delete", f"vm/{vm}", f"--timeout={PATIENCE:.0f}s", quiet=True)
         self._console.print(f"  {vm} is gone")
-        with self._console.status("") as line:
-            self._until(lambda: self._warm(line.update) >= self._target(), "the pool to fill again")
+        with self._console.status("") as line:  # the pool's status is written once a second at most
+            self._until(
+                lambda: self._warm(line.update) >= self._target() and self._claimed() == CLAIMS - 1,
+                "the pool to be full, with one VM less claimed",
+            )
         self._kubectl("get", "wp")
 
     # ---- inside
@@ -139,6 +142,10 @@ class Demo:
         show(f"{warm} warm, {counts.get('provisioning', 0)} booting")
         return warm
 
+    def _claimed(self) -> int:
+        claimed: int = self._pool()["status"]["instances"]["claimed"]
+        return claimed
+
     def _boot(self, vm: str) -> str:
         """From a VM's creation to its guest being ready; Kubernetes keeps whole seconds of both."""
         machine = json.loads(self._ask("get", "vmi", vm, "-o", "json"))
@@ -153,7 +160,7 @@ class Demo:
         deadline = time.monotonic() + PATIENCE
         while not holds():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"waited {PATIENCE:.0f} s for {what}; see {STATE}/controller.log")
+                raise TimeoutError(f"waited {PATIENCE:.0f} s for {what}; see {STATE}/logs/controller.log")
             time.sleep(0.2)
 
 
@@ -187,7 +194,7 @@ def up(console: Console) -> int:
         )
         Demo(cluster, console).tell()
     except subprocess.CalledProcessError as failure:
-        console.print(f"[red]{' '.join(failure.cmd)} failed[/red]; logs are in {STATE}")
+        console.print(f"[red]{' '.join(failure.cmd)} failed[/red]; logs are in {STATE}/logs")
         return 1
     console.print()
     console.print(NEXT.format(kubeconfig=cluster.kubeconfig), highlight=False)
