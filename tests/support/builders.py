@@ -310,14 +310,21 @@ def make_bound_claim(name: str = "claim", vm: str = "pool-aaaaa", **fields: Any)
 # ---- snapshots
 
 
-def make_snapshot(pool: VirtualMachinePool | None = None, **fields: Any) -> Snapshot:
-    """What is seen of a pool; a state's name in lower case sets its count, and the rest are fields."""
-    counts = {state: int(fields.pop(state.value.lower(), 0)) for state in State}
-    removable = fields.get("removable", ())
+def make_snapshot(
+    pool: VirtualMachinePool | None = None, removable: Iterable[Instance] = (), **fields: Any
+) -> Snapshot:
+    """What is seen of a pool. A state's name in lower case is its count, or its VMs one by one; those in
+    `removable` are counted as well.
+    """
+    given = list(removable)
+    counts = {state: sum(each.state is state for each in given) for state in State}
     for state in State:
-        counts[state] = max(counts[state], sum(each.state is state for each in removable))
+        there = fields.get(state.value.lower(), 0)
+        counts[state] += there if isinstance(there, int) else len(there)
+        if isinstance(there, int):
+            fields.pop(state.value.lower(), None)
     settings: Json = {"pool": pool or make_pool(), "revision": "0123456789", "now": NOW, "counts": counts}
-    return Snapshot(**{**settings, **fields})
+    return Snapshot(**{**settings, **fields}, removable=given)
 
 
 # ---- back to what the API server stores

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controller.claims import status
-from controller.claims.objects import Claim, ClaimStatus, QueuePlace
+from controller.claims.objects import Claim, ClaimStatus
 from controller.claims.status import Terms
 from controller.machines.objects import Condition, VirtualMachineInstance
 from crds import names
@@ -209,11 +209,15 @@ def test_a_place_of_which_nothing_is_known_promises_no_time() -> None:
 
 # ---- ended
 
-NEVER_SERVED = make_claim(phase="Pending", conditions=[make_condition("Bound", "False", since=-50)])
-QUEUED = Claim(
-    NEVER_SERVED.metadata,
-    NEVER_SERVED.spec,
-    msgspec.structs.replace(NEVER_SERVED.status, queue=QueuePlace(3)),
+QUEUED = _after(
+    make_claim(),
+    {
+        "phase": "Pending",
+        "queue": {"position": 3},
+        "conditions": [
+            {"type": "Bound", "status": "False", "reason": "Queued", "lastTransitionTime": at(-50)}
+        ],
+    },
 )
 
 
@@ -406,4 +410,4 @@ def test_every_phase_that_is_written_is_taken_by_the_schema() -> None:
         status.with_expiry(bound, NOW + 60),
         status.ended(bound, Trigger.RELEASE, ClaimReason.LIFETIME_OVER, "over", NOW),
     ):
-        _valid(found)
+        assert _valid(found)
