@@ -52,7 +52,10 @@ class Cluster:
 
 
 class Event(msgspec.Struct):
-    """One line of a watch: ADDED, MODIFIED or DELETED, and the object as the API server sent it."""
+    """One line of a watch: ADDED, MODIFIED or DELETED, and the object as the API server sent it.
+
+    msgspec decodes a Raw as it is; for orjson it is `memoryview(event.object)`.
+    """
 
     type: str
     object: msgspec.Raw

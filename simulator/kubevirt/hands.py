@@ -104,7 +104,7 @@ class Hands:
         uid = vmi.metadata.uid
         match write.verb:
             case Verb.DELETE:
-                answer = await self._send(write, lambda: self.api.delete(at, uid=uid))
+                answer = await self._delete(write, at, uid)
             case Verb.ADOPT:
                 metadata = {"uid": uid, "ownerReferences": [owner_reference(_vm(sight))]}
                 answer = await self._send(write, lambda: self.api.merge_patch(at, {"metadata": metadata}))
@@ -120,10 +120,18 @@ class Hands:
                 answer = await self._send(write, lambda: self.api.merge_patch(at, patch))
         self._saw_vmi(sight, vmi, answer)
 
+    async def _delete(self, write: Write, at: str, uid: str) -> bytes:
+        try:
+            return await self._send(write, lambda: self.api.delete(at, uid=uid))
+        except ApiError as error:
+            if error.status == 404:  # noqa: PLR2004 - HTTP's own number
+                return b"{}"  # the garbage collector was quicker
+            raise
+
     def _saw_vmi(self, sight: Sight, vmi: VMI, answer: bytes) -> None:
         try:
             seen = vmi_of(answer)
-        except msgspec.ValidationError:  # a Status: it was deleted at once
+        except msgspec.ValidationError:  # no VMI in the answer: it is gone at once
             sight.lose(vmi)
             return
         if seen.deleting and not seen.metadata.finalizers:
