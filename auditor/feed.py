@@ -103,20 +103,20 @@ class Stream:
             pause = min(pause * 2, _RETRY[1])
 
     async def confirm(self) -> None:
-        """Learn how far a silent stream has come: as far as the API server's answer, a little later.
+        """Learn how far a silent stream has come: it has shown all that a list holds, and had time for more.
 
-        An event that comes later still is found out by the judge.
+        The time is for what came and went before the list; where it was too short, the judge finds out.
         """
         connections = self._connections
         if self.trouble:
             return
         try:
-            answer = await self.connection.get(self.source.path, {"limit": "1"} | self.source.selector)
+            rv, here = await self._now()
         except (Refused, aiohttp.ClientError, TimeoutError):
             return
         await asyncio.sleep(GRACE)
-        if not self.trouble and connections == self._connections:
-            self.reached(self.source.kind, int(answer["metadata"]["resourceVersion"]))
+        if not self.trouble and connections == self._connections and self._agrees(rv, here):
+            self.reached(self.source.kind, rv)
 
     async def verify(self, patience: float) -> bool:
         """Whether the watch has shown all that a list shows, waiting up to `patience` seconds for it.
@@ -124,11 +124,9 @@ class Stream:
         When it has not, everything is listed anew and the judge hears of the gap.
         """
         try:
-            answer = await self.connection.get(self.source.path, self.source.selector, METADATA_ONLY)
+            rv, here = await self._now()
         except (Refused, aiohttp.ClientError, TimeoutError):
             return False
-        rv = int(answer["metadata"]["resourceVersion"])
-        here = _versions(answer["items"] or [])  # an empty list of metadata has null for its items
         for _ in range(max(1, round(patience / GRACE))):
             await asyncio.sleep(GRACE)
             if not self.trouble and self._agrees(rv, here):
@@ -142,6 +140,12 @@ class Stream:
     def stop(self) -> None:
         """Close the watch."""
         self._hang_up()
+
+    async def _now(self) -> tuple[int, dict[str, int]]:
+        """What there is: the list's resourceVersion, and that of each object by UID."""
+        answer = await self.connection.get(self.source.path, self.source.selector, METADATA_ONLY)
+        # An empty list of metadata has null for its items.
+        return int(answer["metadata"]["resourceVersion"]), _versions(answer["items"] or [])
 
     def _agrees(self, rv: int, here: dict[str, int]) -> bool:
         return all(

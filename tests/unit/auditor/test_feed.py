@@ -239,6 +239,15 @@ async def test_a_silent_stream_is_as_far_as_the_servers_answer(watched: Watched)
     assert watched.reached == [300]
 
 
+async def test_a_stream_that_has_not_shown_what_a_list_holds_is_not_that_far(watched: Watched) -> None:
+    watched.server.listed = [vm("a", 90)]
+    await watched.start()
+    watched.server.listed, watched.server.rv = [vm("a", 250)], 300
+    await watched.stream.confirm()
+
+    assert watched.reached == []
+
+
 async def test_a_stream_that_is_down_confirms_nothing(watched: Watched) -> None:
     await watched.stream.confirm()
 
