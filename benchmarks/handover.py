@@ -43,7 +43,7 @@ class Sizes:
 
 
 QUICK = Sizes(
-    warm=60, workers=(2, 16), warm_up=0.3, closed=1.0, stream=2.0, burst=60, refill=30, refill_cycles=1
+    warm=40, workers=(2, 16), warm_up=0.2, closed=0.8, stream=1.5, burst=40, refill=15, refill_cycles=1
 )
 
 

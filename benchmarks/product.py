@@ -118,9 +118,9 @@ class Product:
         self._made += 1
         name = f"{self._prefix}{self._made:05}"
         seen = self._seen[name] = _Seen()
+        sent = perf_counter()  # before there is a connection for it: nobody's wait is left out
         try:
             async with self._creating:
-                sent = perf_counter()
                 await self._api.send("POST", self._path, claim(self._pool, name))
             async with asyncio.timeout(self.bound):
                 await seen.waiter
