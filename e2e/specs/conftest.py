@@ -1,0 +1,105 @@
+"""What the specs stand on: Bullpen, installed by its chart into a cluster that had none.
+
+They have a control plane of their own, whose only controller is the installed one. On another cluster
+(BULLPEN_E2E_KUBECONFIG; `make e2e KUBECONFIG=file`) they run unchanged, and with BULLPEN_E2E_IMAGE the
+chart's Deployment runs the controller there. The fixtures have the names of those in
+`tests/support/fixtures.py`, so that what is built on them (`namespace`, `auditor`) works here too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster import start_simulator
+from e2e.controlplane.plane import ControlPlane
+from e2e.install import REDUCED_KUBEVIRT
+from e2e.rest import Rest
+from e2e.specs.installation import Installation
+from e2e.tools.programs import BuildError, NoProgramError, find_or_build
+from tests.support.auditing import AuditorThread
+from tests.support.kubectl import Kubectl, KubectlError
+
+_GIVEN = "BULLPEN_E2E_KUBECONFIG"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Have helm before the first spec: its build takes longer than a spec may."""
+    if session.config.option.collectonly or not any("e2e/specs/" in item.nodeid for item in session.items):
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    try:
+        with capture.global_and_fixture_disabled():
+            find_or_build("helm")
+    except (NoProgramError, BuildError) as failure:
+        pytest.exit(str(failure), returncode=1)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    directory = tmp_path_factory.mktemp("e2e")
+    given = os.environ.get(_GIVEN)
+    with ControlPlane.given(Path(given), directory) if given else ControlPlane.start(directory) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def kubectl(control_plane: ControlPlane) -> Kubectl:
+    return Kubectl(control_plane.kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def simulator(control_plane: ControlPlane, kubectl: Kubectl) -> None:
+    """Something that runs VMs: the cluster's KubeVirt, or the stand-in where it has none."""
+    with suppress(KubectlError):
+        kubectl("get", "kubevirts", "--all-namespaces")
+        return
+    kubectl("apply", "-f", str(REDUCED_KUBEVIRT))
+    kubectl("wait", "--for=condition=Established", "-f", str(REDUCED_KUBEVIRT))
+    start_simulator(control_plane)
+
+
+@pytest.fixture(scope="session")
+def installation(
+    control_plane: ControlPlane,
+    kubectl: Kubectl,
+    simulator: None,  # noqa: ARG001 - the controller watches VMs
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Installation]:
+    """The session's; a spec may stop its controller or remove it: `bullpen` puts it back."""
+    image = os.environ.get("BULLPEN_E2E_IMAGE", "")
+    installed = Installation(control_plane, tmp_path_factory.mktemp("installation"), image)
+    installed.refuse_another()
+    installed.ensure()
+    yield installed
+    if _GIVEN in os.environ:
+        with suppress(KubectlError):  # pools of the specs' namespaces, which need the controller to go
+            kubectl("wait", "--for=delete", "wp", "--all", "--all-namespaces", "--timeout=60s", seconds=70)
+        installed.remove()
+    else:
+        installed.stop_controller()
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(control_plane: ControlPlane, installation: Installation) -> Path:  # noqa: ARG001 - in this order
+    return control_plane.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def admin(kubeconfig: Path) -> Iterator[Rest]:
+    with Rest(kubeconfig) as api:
+        yield api
+
+
+@pytest.fixture
+def bullpen(
+    installation: Installation,
+    auditor: AuditorThread,  # noqa: ARG001 - no invariant is broken in any spec
+) -> Installation:
+    """Installed and at work, with the auditor watching the spec's namespace."""
+    installation.ensure()
+    return installation
