@@ -48,12 +48,14 @@ class Reporter:
         self._gone = gone
         self._written = _status_of(pool())
         self._written_at = 0.0
+        self._stale = False
         self._task: asyncio.Task[None] | None = None
 
     def soon(self) -> None:
         """Have the status written, now or when the interval since the last write is over."""
+        self._stale = True
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._write())
+            self._task = asyncio.get_running_loop().create_task(self._keep_up())
 
     async def say_stopped(self, now: float) -> None:
         """The last status of a clean stop: nobody watches this pool, and what to do about it."""
@@ -64,13 +66,18 @@ class Reporter:
                 stopped(self._written, self._pool().metadata.namespace, self._pool().metadata.name, now)
             )
 
-    async def _write(self) -> None:
+    async def _keep_up(self) -> None:
+        """Write until nothing is new: what changes while a write is under way is the next one's."""
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._written_at + INTERVAL - loop.time()))
-        fresh = self._compute(self._written)
-        if fresh == self._written:
-            return
-        self._written_at = loop.time()
+        while self._stale:
+            await asyncio.sleep(max(0.0, self._written_at + INTERVAL - loop.time()))
+            self._stale = False
+            fresh = self._compute(self._written)
+            if fresh != self._written:
+                self._written_at = loop.time()
+                await self._write(fresh)
+
+    async def _write(self, fresh: Json) -> None:
         try:
             await self._put(fresh)
             self._written = fresh
@@ -78,7 +85,7 @@ class Reporter:
             self._gone()
         except errors.ApiError as error:
             log.warning("pool status not written", pool=self._pool().metadata.name, error=str(error))
-            loop.call_later(AGAIN, self.soon)
+            asyncio.get_running_loop().call_later(AGAIN, self.soon)
 
     async def _put(self, status: Json) -> None:
         await patch_pool(self._client, self._pool(), [add("/status", status)], StepName.POOL_STATUS)

@@ -1,0 +1,100 @@
+"""The pool's status writer: rarely, and never without the last word."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from controller.kube.client import ApiClient
+from controller.kube.errors import NotFound, UnknownOutcome
+from controller.pools import report
+from controller.pools.report import Reporter
+from tests.support.builders import make_pool
+
+Json = dict[str, Any]
+
+
+class SlowServer:
+    """An API server whose writes take a while; what it was sent, and what it answers."""
+
+    def __init__(self) -> None:
+        self.written: list[Json] = []
+        self.refuse: list[Exception] = []
+        self.under_way = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def json_patch(self, _path: str, body: list[Json], **_: object) -> bytes:
+        self.under_way.set()
+        await self.go_on.wait()
+        if self.refuse:
+            raise self.refuse.pop()
+        self.written.append(body[-1]["value"])
+        return b"{}"
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.server = SlowServer()
+        self.status: Json = {"replicas": 0}
+        self.gone = False
+        self.reporter = Reporter(
+            cast("ApiClient", self.server), make_pool, lambda _before: dict(self.status), self.is_gone
+        )
+
+    def is_gone(self) -> None:
+        self.gone = True
+
+    async def until_written(self, count: int) -> None:
+        async with asyncio.timeout(5):
+            while len(self.server.written) < count:
+                await asyncio.sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "INTERVAL", 0.0)
+    monkeypatch.setattr(report, "AGAIN", 0.0)
+
+
+async def test_what_changes_while_a_write_is_under_way_is_written_next() -> None:
+    bench = Bench()
+    bench.server.go_on.clear()
+    bench.reporter.soon()
+    await bench.server.under_way.wait()
+    bench.status = {"replicas": 1}
+    bench.reporter.soon()
+    bench.server.go_on.set()
+    await bench.until_written(2)
+    assert bench.server.written == [{"replicas": 0}, {"replicas": 1}]
+
+
+async def test_a_status_that_has_not_changed_is_not_written_again() -> None:
+    bench = Bench()
+    bench.reporter.soon()
+    await bench.until_written(1)
+    bench.reporter.soon()
+    bench.status = {"replicas": 2}
+    bench.reporter.soon()
+    await bench.until_written(2)
+    assert bench.server.written == [{"replicas": 0}, {"replicas": 2}]
+
+
+async def test_a_write_without_an_answer_is_made_again() -> None:
+    bench = Bench()
+    bench.server.refuse = [UnknownOutcome()]
+    bench.reporter.soon()
+    await bench.until_written(1)
+    assert bench.server.written == [{"replicas": 0}]
+
+
+async def test_a_pool_that_is_not_there_ends_its_loop() -> None:
+    bench = Bench()
+    bench.server.refuse = [NotFound()]
+    bench.reporter.soon()
+    async with asyncio.timeout(5):
+        while not bench.gone:
+            await asyncio.sleep(0)
+    assert bench.server.written == []
