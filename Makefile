@@ -35,7 +35,7 @@ lint: $(VENV)/.installed  ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --verbose=false
+	$(BIN)/lint-imports
 
 format: $(VENV)/.installed  ## let ruff write the layout
 	$(BIN)/ruff check --fix .

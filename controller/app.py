@@ -60,7 +60,7 @@ class App:
         set_illegal_hook(_count_illegal)
         await self.probes.start(self.settings.listen)
         try:
-            self.state = "standby: another controller holds the lease"
+            self.state = ""  # a standby is ready: a roll-out waits for it before it stops the leader
             if not await self._until_stopped(self.lease.acquire()):
                 return 0
             self.client.lease_left = self.lease.time_left
@@ -122,7 +122,7 @@ class App:
         ready = asyncio.Event()
         ours = asyncio.create_task(self._signals_are_ours(ready))
         await kopf.operator(
-            registry=make_registry(self.host),
+            registry=make_registry(self.host, self.client.config),
             settings=make_settings(),
             clusterwide=True,
             standalone=True,
@@ -154,7 +154,7 @@ class App:
         return False
 
     def _not_ready(self) -> str:
-        return self.state
+        return self.state or self.lease.trouble
 
 
 def _count_request(step: str, status: int, took: float) -> None:

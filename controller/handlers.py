@@ -5,15 +5,38 @@ is under deletion already when the operator starts, and ours may come off only w
 So the loops are our tasks, the finalizer is ours, and kopf writes nothing to any object.
 """
 
+import dataclasses
+import ssl
 from typing import Any
 
 import kopf
 
+from controller.kube.config import ClusterConfig
 from controller.pools.host import PoolHost
 from crds import names
 
 
-def make_registry(host: PoolHost) -> kopf.OperatorRegistry:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Connection(kopf.ConnectionInfo):
+    """Kopf on the controller's own terms: the same server, the same trust, the same token.
+
+    kopf's own log-ins would know neither `--kubeconfig` nor the order in which ours looks for credentials.
+    """
+
+    context: ssl.SSLContext | None = None
+
+    def as_ssl_context(self) -> ssl.SSLContext:
+        return self.context or super().as_ssl_context()
+
+
+async def connection(config: ClusterConfig) -> Connection:
+    """With a token that was read just now: kopf asks when it starts, and when the one it has was refused."""
+    config.authorization.refused()
+    scheme, _, token = (await config.authorization.value() or "").partition(" ")
+    return Connection(server=config.server, scheme=scheme or None, token=token or None, context=config.ssl)
+
+
+def make_registry(host: PoolHost, config: ClusterConfig) -> kopf.OperatorRegistry:
     """An explicit registry: nothing is registered by importing this module."""
     registry = kopf.OperatorRegistry()
 
@@ -22,8 +45,8 @@ def make_registry(host: PoolHost) -> kopf.OperatorRegistry:
         host.observe(type, body)
 
     @kopf.on.login(registry=registry)
-    def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
-        return kopf.login_via_client(**kwargs)
+    async def login(**_: Any) -> kopf.ConnectionInfo:
+        return await connection(config)
 
     return registry
 

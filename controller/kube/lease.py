@@ -76,6 +76,7 @@ class LeaderElection:
         self._sent: deque[str] = deque(maxlen=8)  # renew times: they tell our writes from a namesake's
         self._seen: _Spec | None = None  # another one's, and since when it has not changed
         self._seen_at = 0.0
+        self.trouble = ""  # why the lease can't be asked for, while `acquire` waits
 
     def time_left(self) -> float:
         """Seconds for which we surely hold the lease; 0 if we do not."""
@@ -88,12 +89,15 @@ class LeaderElection:
         self._mine = None
         while True:
             try:
-                if await self._try_to_take():
+                taken = await self._try_to_take()
+                self.trouble = ""
+                if taken:
                     log.info("leading", lease=self._meta["name"], identity=self._identity)
                     return
             except (Conflict, AlreadyExists):
                 pass  # somebody was faster
             except ApiError as error:
+                self.trouble = f"cannot get the lease: {error}"
                 log.warning("cannot get the lease; will keep trying", error=str(error))
             await self._sleep(_RETRY * random.uniform(0.7, 1.3))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controller.kube.client import ApiClient
-from controller.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, UnknownOutcome
+from controller.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound, UnknownOutcome
 from controller.kube.lease import LeaderElection
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -378,3 +378,29 @@ async def test_of_many_contenders_one_leads(time: Time, server: Server) -> None:
     assert sum(machine.leads for machine in machines) == 1
     for machine in machines:
         machine.stop()
+
+
+async def test_one_that_may_not_ask_for_the_lease_says_so_until_it_may(
+    time: Time, server: Server, one: Machine
+) -> None:
+    assert one.election.trouble == ""
+    server.broken = Forbidden(403, "Forbidden", "leases are none of your business")
+    one.start(one.run())
+    await time.pass_(5)
+    assert "leases are none of your business" in one.election.trouble
+    server.broken = None
+    await time.pass_(5)
+    assert one.election.trouble == ""
+    assert one.leads
+    one.stop()
+
+
+async def test_a_standby_has_no_trouble(time: Time, one: Machine, two: Machine) -> None:
+    one.start(one.run())
+    await time.pass_(1)
+    two.start(two.run())
+    await time.pass_(5)
+    assert (one.leads, two.leads) == (True, False)
+    assert two.election.trouble == ""
+    one.stop()
+    two.stop()
