@@ -62,7 +62,7 @@ class PoolLoop:
         self._short_since: float | None = None
         self._reporter = Reporter(space.client, lambda: self.pool, self._status, self._is_gone)
         self._generation = -1
-        self._revision = ""
+        self._revision = (record.pool.status and record.pool.status.current_revision) or ""
         self._gone = False
 
     @property
@@ -132,7 +132,9 @@ class PoolLoop:
         now = self.space.now()
         if self.pool.metadata.generation != self._generation:
             self._generation = self.pool.metadata.generation
-            self._revision = revision(self.pool)
+            if (written := revision(self.pool)) != self._revision:
+                self._revision = written
+                self._brake = BrakeState()  # what failed was made from another template
             self._trouble, self._quota, self._checked, self._pause = None, "", False, REFUSED_PAUSE[0]
             try:
                 check(self.pool)
@@ -153,8 +155,9 @@ class PoolLoop:
         for uid, instance in failed.items():
             if uid not in self._failed:
                 self._failed.add(uid)
-                self._last_failure = instance.derived.reason
-                self._brake = self._brake.failed(self.space.now(), instance.created, self._brake_unit)
+                if revision_of(instance) == self._revision:  # an older one says nothing of this template
+                    self._last_failure = instance.derived.reason
+                    self._brake = self._brake.failed(self.space.now(), instance.created, self._brake_unit)
                 log.warning("VM failed", pool=self.record.name, vm=instance.name, why=instance.derived.reason)
         self._failed &= failed.keys()
 
