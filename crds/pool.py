@@ -134,7 +134,7 @@ class Readiness(Model):
     deadline: PositiveDuration = Field(
         default="15m",
         description="A VM that is not warm so long after its creation has failed and is replaced "
-        "(default 15m).",
+        "(default 15m). Time in which no node had room for it does not count.",
     )
     unready_grace: Duration = Field(
         default="2m",

@@ -1,7 +1,8 @@
 """In which state of the instance machine a VM is, derived anew from what is observed.
 
 Pure. The label records only what we decided; whether a Pooled VM is warm is read from its VMI each time.
-The one thing remembered is whether it was warm before, since that tells Unready from Provisioning.
+Two things are remembered: whether it was warm before, since that tells Unready from Provisioning, and until
+when no node had room for it, since its deadline can't run before that.
 """
 
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class Observation:
     unready_since: float | None
     ready_since: float | None
     now: float
+    room_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Derived:
     unready_since: float | None = None
     recheck_at: float | None = None
     unschedulable: bool = False
+    room_since: float = 0.0
 
 
 def created_at(vm: VirtualMachine) -> float:
@@ -90,6 +93,7 @@ def _ready(seen: Observation, since: float | None) -> Derived:
         "it is ready and waits for minReadySeconds",
         ready_since=ready_since,
         recheck_at=warm_at,
+        room_since=seen.room_since,
     )
 
 
@@ -102,10 +106,10 @@ def _provisioning(seen: Observation, reason: str) -> Derived:
     failure = condition_of(status.conditions, "Failure")
     if failure is not None and failure.status == "True":
         return Derived(State.FAILED, f"KubeVirt could not start it: {failure.reason}: {failure.message}")
-    deadline = created_at(seen.vm) + seen.rule.deadline
+    deadline = max(created_at(seen.vm), seen.room_since) + seen.rule.deadline
     if seen.now >= deadline:
         return Derived(State.FAILED, _late(seen, reason))
-    return Derived(State.PROVISIONING, reason, recheck_at=deadline)
+    return Derived(State.PROVISIONING, reason, recheck_at=deadline, room_since=seen.room_since)
 
 
 def _late(seen: Observation, reason: str) -> str:

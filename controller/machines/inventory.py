@@ -175,6 +175,7 @@ class Inventory:
                 unready_since=each.derived.unready_since,
                 ready_since=each.derived.ready_since,
                 now=now,
+                room_since=now if each.derived.unschedulable else each.derived.room_since,
             )
         )
         if derived.state is not before and path(MACHINE, before, derived.state) is None:

@@ -310,3 +310,31 @@ def test_a_vms_revision_is_its_label() -> None:
     assert revision_of(_warm(inventory, "a")) == "0123456789"
     bare = inventory.observe(make_vm("b", labels={names.LABEL_REVISION: None}), None, None, NOW)
     assert revision_of(bare) == ""
+
+
+# ---- waiting for a node
+
+
+def _seen(inventory: Inventory, printable: str, now: float) -> State:
+    return inventory.observe(make_vm(age=600, printable=printable), None, None, now).state
+
+
+def test_the_deadline_runs_from_when_a_node_had_room() -> None:
+    inventory = _inventory()
+    late = NOW + 10 * RULE.deadline
+    assert _seen(inventory, "ErrorUnschedulable", NOW) is State.PROVISIONING
+    assert _seen(inventory, "ErrorUnschedulable", late) is State.PROVISIONING
+    assert _seen(inventory, "Starting", late + 5) is State.PROVISIONING
+    assert inventory.next_due() == late + 5 + RULE.deadline
+    inventory.tick(late + 4 + RULE.deadline)
+    assert inventory.count(State.PROVISIONING) == 1
+    inventory.tick(late + 5 + RULE.deadline)
+    assert inventory.count(State.FAILED) == 1
+
+
+def test_a_vm_that_loses_its_place_again_waits_again() -> None:
+    inventory = _inventory()
+    late = NOW + 10 * RULE.deadline
+    for printable, now in (("ErrorUnschedulable", NOW), ("Starting", NOW + 5), ("ErrorUnschedulable", late)):
+        assert _seen(inventory, printable, now) is State.PROVISIONING
+    assert _seen(inventory, "Starting", late + 5) is State.PROVISIONING
