@@ -1,0 +1,219 @@
+"""Templates that are refused or never run: a reason each, no storm, and nobody else is hurt."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+import pytest
+
+from tests.support.auditing import AuditorThread
+from tests.support.controller import Controller
+from tests.support.site import (
+    CLAIMS,
+    POOLS,
+    Json,
+    Site,
+    condition,
+    guest,
+    holds,
+    metric,
+    named_vm,
+    until,
+    vm_template,
+)
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("controller", "auditor")]
+
+DISK = {"devices": {"disks": [{"name": "root", "disk": {}}]}, "memory": {"guest": "64Mi"}}
+
+WRITABLE = "is a writable persistentVolumeClaim"
+
+
+def with_interface(**interface: str) -> Json:
+    domain = {"devices": {"interfaces": [{"name": "default", **interface}]}, "memory": {"guest": "64Mi"}}
+    return {"domain": domain, "networks": [{"name": "default", "pod": {}}]}
+
+
+def with_firmware(**firmware: str) -> Json:
+    return guest(domain={"devices": {}, "memory": {"guest": "64Mi"}, "firmware": firmware})
+
+
+def with_volume(**source: Json) -> Json:
+    return {"domain": DISK, "volumes": [{"name": "root", **source}]}
+
+
+# ---- refused
+
+
+def tries(controller: Controller) -> tuple[float, float]:
+    """Asked and made so far."""
+    asked = metric(controller, "bullpen_api_requests_total", step="pool/dry-run")
+    return asked, metric(controller, "bullpen_api_requests_total", step="pool/create")
+
+
+def test_what_kubevirt_refuses_reaches_the_condition_in_its_words_without_a_storm(
+    site: Site, controller: Controller
+) -> None:
+    asked, made = tries(controller)
+    site.pool(warm=3, template=vm_template(guest_spec={"domain": DISK}))
+    said = site.until_condition(POOLS, "pool", "Ready", "False", "TemplateInvalid")
+    assert "every disk needs a volume of the same name in volumes" in said["message"]
+    site.claim()
+    why = site.until_condition(CLAIMS, "claim", "Bound", "False", "PoolInvalid")
+    assert "every disk needs a volume" in why["message"]
+    holds("asked once", lambda: tries(controller), lambda now: now == (asked + 1, made), 2)
+    assert not site.vms()
+    site.patch(
+        POOLS, "pool", {"spec": {"template": {"spec": {"template": {"spec": with_volume(emptyDisk={})}}}}}
+    )
+    site.until_condition(POOLS, "pool", "Ready", "True", "Serving")
+    site.bound()
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        pytest.param(with_interface(macAddress="02:00:00:00:00:01"), "has a fixed macAddress", id="MAC"),
+        pytest.param(
+            with_firmware(uuid="5d307ca9-b3ef-428c-8861-06e72d69f223"), "firmware.uuid is fixed", id="uuid"
+        ),
+        pytest.param(with_firmware(serial="e4686d2c"), "firmware.serial is fixed", id="serial"),
+        pytest.param(with_volume(persistentVolumeClaim={"claimName": "shared"}), WRITABLE, id="PVC"),
+    ],
+)
+def test_what_two_vms_can_not_share_is_refused_before_any_vm(site: Site, spec: Json, sentence: str) -> None:
+    site.pool(warm=2, template=vm_template(guest_spec=spec))
+    said = site.until_condition(POOLS, "pool", "Ready", "False", "TemplateInvalid")
+    assert sentence in said["message"]
+    assert not site.vms()
+
+
+def test_a_read_only_volume_is_shared(site: Site) -> None:
+    volume = {"claimName": "shared", "readOnly": True}
+    site.pool(warm=2, template=vm_template(guest_spec=with_volume(persistentVolumeClaim=volume)))
+    site.until_warm(2)
+
+
+def test_a_template_over_256_kb_makes_no_vm(site: Site) -> None:
+    data = {"cloudInitNoCloud": {"userData": "x" * 300_000}}
+    site.pool(warm=1, template=vm_template(guest_spec=with_volume(**data)))
+    said = site.until_condition(POOLS, "pool", "Ready", "False", "TemplateTooLarge")
+    assert said["message"] == (
+        "spec.template is 293 kB, more than 256 kB: move user data into a Secret and refer to it"
+    )
+    assert not site.vms()
+
+
+def test_a_quota_that_refuses_vms_is_told(site: Site) -> None:
+    key = "count/virtualmachines.kubevirt.io"
+    path = f"/api/v1/namespaces/{site.namespace}/resourcequotas"
+    quota = {"metadata": {"name": "small"}, "spec": {"hard": {key: "1"}}}
+    assert site.api.post(path, quota).status == 201
+    site.api.wait(f"{path}/small", lambda found: key in found.body.get("status", {}).get("hard", {}))
+    site.pool(warm=2)
+    said = site.until_condition(POOLS, "pool", "CapacityAvailable", "False", "QuotaRefused")
+    assert "exceeded quota: small" in said["message"]
+    site.claim()
+    site.bound()
+
+
+# ---- never running
+
+NO_MEMORY = guest(domain={"devices": {}})
+NO_IMAGE = with_volume(containerDisk={"image": ""})
+NO_CLAIM = with_volume(persistentVolumeClaim={"claimName": "missing-disk", "readOnly": True})
+LATE = "it was not warm within its deadline of 4 s"
+
+# Each is taken by KubeVirt and never gets a guest up; and what the condition says of it.
+NEVER_RUN = {
+    "no-memory": (vm_template(guest_spec=NO_MEMORY), "FailedCreate"),
+    "no-instancetype": (vm_template(vm={"instancetype": {"name": "unknown"}}), "FailedFindInstancetype"),
+    "crash-loop": (vm_template(fail="crash-loop"), "CrashLoopBackOff"),
+    "no-image": (vm_template(guest_spec=NO_IMAGE), LATE),
+    "image-pull": (vm_template(fail="image"), "KubeVirt says ImagePullBackOff"),
+    "no-pvc": (vm_template(guest_spec=NO_CLAIM), "KubeVirt says ErrorPvcNotFound"),
+    "hangs": (vm_template(fail="hang"), LATE),
+}
+
+
+def test_templates_that_never_run_open_the_brake_and_say_why(site: Site, auditor: AuditorThread) -> None:
+    for name, (template, why) in NEVER_RUN.items():
+        deadline = {"deadline": "4s"} if "FailedC" not in why else {}
+        site.pool(name, warm=3, template=template, readiness=deadline)
+    for name, (_, why) in NEVER_RUN.items():
+        site.until_condition(POOLS, name, "Ready", "False", "BrakeOpen")
+        said = condition(until_told(site, name, why), "Ready")["message"]
+        assert "VMs failed in a row, so one at a time is tried with growing pauses" in said
+        site.until_condition(POOLS, name, "Degraded", "True", "BrakeOpen")
+        site.until_condition(POOLS, name, "Warm", "False", "Short")
+        brake = site.get(POOLS, name)["status"]["brake"]
+        assert brake["openSince"]
+        assert brake["failures"] >= 3
+        site.patch(POOLS, name, {"spec": {"suspend": True}})
+    assert auditor.settled() == []
+    assert auditor.seen["VMs"] <= 7 * len(NEVER_RUN), "three before the brake, then one at a time"
+
+
+def until_told(site: Site, pool: str, why: str) -> Json:
+    return site.until(POOLS, pool, f"says {why}", lambda obj: why in condition(obj, "Degraded")["message"])
+
+
+def test_an_open_brake_lets_one_probe_at_a_time_through_with_growing_pauses(site: Site) -> None:
+    site.pool(warm=4, template=vm_template(fail="crash-loop", boot="1ms"))
+    site.until_condition(POOLS, "pool", "Ready", "False", "BrakeOpen")
+    until("the first ones gone", site.vms, lambda vms: not vms)
+    names: set[str] = set()
+    times: list[datetime] = []
+    while len(times) < 2:
+        [probe] = until("a probe", site.vms, lambda vms: vms)
+        names.add(probe["metadata"]["name"])
+        times.append(datetime.fromisoformat(probe["metadata"]["creationTimestamp"]))
+        until("the probe gone", site.vms, lambda vms: len(vms) <= 1 and not {*map(name_of, vms)} & names)
+    assert (times[1] - times[0]).total_seconds() >= 3, "the second pause is 4 s"
+
+
+def name_of(obj: Json) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def test_a_pool_that_is_braked_hurts_no_other_and_serves_what_is_warm(site: Site) -> None:
+    site.pool("good", warm=1)
+    site.pool("turning-bad", warm=2)
+    site.until_warm(2, "turning-bad")
+    bad = {"metadata": {"annotations": {"simulator.bullpen.dev/fail": "crash-loop"}}}
+    site.patch(POOLS, "turning-bad", {"spec": {"template": bad, "warm": {"replicas": 5}}})
+    site.until_condition(POOLS, "turning-bad", "Ready", "False", "BrakeOpen")
+    for claim, pool in (("one", "turning-bad"), ("two", "turning-bad"), ("other", "good")):
+        site.claim(claim, pool)
+        site.bound(claim)
+
+
+def test_a_template_that_is_fixed_closes_the_brake_before_the_next_probe(site: Site) -> None:
+    site.pool(warm=3, template=vm_template(fail="crash-loop", boot="1ms"))
+
+    def next_probe() -> float:
+        brake = (site.get(POOLS, "pool").get("status") or {}).get("brake") or {}
+        return datetime.fromisoformat(brake.get("nextProbeTime", "1970-01-01T00:00:00Z")).timestamp()
+
+    probe = until("a long pause", next_probe, lambda at: at > time.time() + 4)
+    fixed = {"metadata": {"annotations": {"simulator.bullpen.dev/fail": None}}}
+    site.patch(POOLS, "pool", {"spec": {"template": fixed}})
+    site.claim()
+    assert datetime.fromisoformat(site.bound()["status"]["boundAt"]).timestamp() < probe
+    pool = site.until_warm(3)
+    assert condition(pool, "Ready")["reason"] == "Serving"
+    assert pool["status"]["brake"] == {"failures": 0}
+
+
+def test_vms_that_find_no_node_wait_for_room_instead_of_being_replaced(site: Site) -> None:
+    site.pool(warm=2, template=vm_template(fail="unschedulable"), readiness={"deadline": "5s"})
+    said = site.until_condition(POOLS, "pool", "CapacityAvailable", "False", "Unschedulable")
+    assert "VMs wait for a node with room: add nodes, or lower warm.replicas" in said["message"]
+    before = site.vm_names()
+    holds("as they were, past their deadline", site.vm_names, lambda names: names == before, 6)
+    for vm in before:
+        site.annotate_vm(vm, fail=None)
+    site.until_warm(2)
+    site.claim()
+    assert named_vm(site.bound())["name"] in before
