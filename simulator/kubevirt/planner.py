@@ -77,7 +77,7 @@ class Planner:
         failure = vm.status.start_failure if vm else None
         if plan.course is Course.REPLACE and failure is not None:
             self._back_off(now, failure.consecutive_fail_count)
-        elif plan.course is Course.BOOT:
+        elif any(write.verb is Verb.CREATE for write in plan.script):
             self._attempts = 0
 
     def refused(self, plan: Plan, sentence: str, now: float) -> Plan | None:
