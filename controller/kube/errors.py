@@ -147,7 +147,7 @@ def classify(status: int, body: bytes, retry_after: str | None = None) -> ApiErr
     try:
         answer = _STATUS.decode(body)
     except msgspec.MsgspecError:  # not from the API server itself, or cut: keep what is readable
-        answer = _Status(message=body[:500].decode(errors="replace"))
+        answer = _Status(message=body[:500].decode(errors="replace").strip())
     reason, message, details = answer.reason or "", answer.message or "", answer.details or {}
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         delay = _seconds(retry_after, details)

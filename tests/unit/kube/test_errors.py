@@ -142,3 +142,7 @@ def test_only_what_is_known_not_to_need_a_new_decision_may_be_repeated_as_it_is(
         "UnknownOutcome",
         "WebhookUnavailable",
     }
+
+
+def test_an_answer_that_is_no_status_reads_well_in_a_sentence() -> None:
+    assert str(errors.classify(404, b"404 page not found\n")) == "404 page not found (404)"
