@@ -124,6 +124,8 @@ class App:
         await kopf.operator(
             registry=make_registry(self.host, self.client.config),
             settings=make_settings(),
+            # Else kopf asks for the user's name, and in a container the user has none.
+            identity=self.settings.identity,  # type: ignore[arg-type]  # kopf exports its NewType nowhere
             clusterwide=True,
             standalone=True,
             stop_flag=self.stopping,

@@ -70,7 +70,6 @@ class Installation:
         self.kubectl = Kubectl(cluster.kubeconfig)
         self._directory = directory
         self._image = image
-        self._listen = ""
 
     @property
     def by_hand(self) -> bool:
@@ -119,10 +118,11 @@ class Installation:
             status = ["rollout", "status", f"deployment/{RELEASE}", f"--timeout={_PATIENCE:.0f}s"]
             self.kubectl("-n", NAMESPACE, *status, seconds=_PATIENCE + 30)
         elif _PROCESS not in self.cluster.pids:
-            credentials = self._credentials()
+            credentials = self.credentials()
             command = [sys.executable, "-m", "controller", "--kubeconfig", str(credentials)]
-            self.cluster.run_beside(_PROCESS, command, ready=None, environ=self._environ())
-            self._until_ready()
+            environ = self.environ()
+            self.cluster.run_beside(_PROCESS, command, ready=None, environ=environ)
+            self._until_ready(environ["BULLPEN_LISTEN"])
 
     def stop_controller(self) -> None:
         """A clean stop, as a drained node or `kubectl scale --replicas=0` makes one."""
@@ -140,20 +140,19 @@ class Installation:
         selector = f"--selector=app.kubernetes.io/instance={RELEASE}"
         return self.kubectl("logs", "-n", NAMESPACE, selector, "--tail=-1", "--prefix")
 
-    def _environ(self) -> dict[str, str]:
+    def environ(self) -> dict[str, str]:
         """What the chart's pod would have, but for its name and an address that is free here."""
-        self._listen = f"127.0.0.1:{free_port()}"
         [container] = one(rendered(), "Deployment")["spec"]["template"]["spec"]["containers"]
         given = {each["name"]: each.get("value", "") for each in container["env"]}
         ours = {
-            "BULLPEN_LISTEN": self._listen,
+            "BULLPEN_LISTEN": f"127.0.0.1:{free_port()}",
             "BULLPEN_IDENTITY": "by-hand",
             "BULLPEN_LEASE_NAMESPACE": NAMESPACE,
             "KUBECONFIG": os.devnull,  # an administrator's would hide a right that the chart lacks
         }
         return {**os.environ, **given, **ours}
 
-    def _credentials(self) -> Path:
+    def credentials(self) -> Path:
         """A kubeconfig of the chart's own service account."""
         config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
         token = self.kubectl("create", "token", RELEASE, "-n", NAMESPACE, "--duration=2h").strip()
@@ -165,11 +164,11 @@ class Installation:
         path.write_text(json.dumps(config))
         return path
 
-    def _until_ready(self) -> None:
+    def _until_ready(self, listen: str) -> None:
         [process] = [each for each in self.cluster.processes.started if each.name == _PROCESS]
         deadline = time.monotonic() + _PATIENCE
         while True:
-            with suppress(urllib.error.URLError), urllib.request.urlopen(f"http://{self._listen}/readyz"):
+            with suppress(urllib.error.URLError), urllib.request.urlopen(f"http://{listen}/readyz"):
                 return
             if not process.alive() or time.monotonic() > deadline:
                 raise AssertionError(f"the controller did not become ready:\n{process.tail(40)}")
