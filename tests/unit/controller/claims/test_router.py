@@ -236,6 +236,14 @@ def test_a_claim_whose_carrier_is_gone_is_served_again(desk: Desk) -> None:
     assert desk.pairs() == [("one", "a")]
 
 
+def test_a_vm_that_does_not_carry_a_claim_any_more_keeps_it_from_nothing(desk: Desk) -> None:
+    desk.claims("one")
+    desk.router.vm_seen(HELD)
+    assert desk.router.carriers == {"one-uid": {"held-uid"}}
+    desk.router.vm_seen(make_vm("held"))
+    assert desk.router.carriers == {}
+
+
 HELD = make_vm("held", state=CLAIMED, claim_uid="one-uid", owner=claim_owner("one-uid", "one"))
 NAMED = [make_bound_vm("held")]
 
