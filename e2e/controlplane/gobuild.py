@@ -92,17 +92,24 @@ def _run(
     command: list[str], module: Path, environ: Mapping[str, str], output: int, progress: Progress
 ) -> int:
     """Run it in a group of its own, so that an interrupted build leaves no compiler behind."""
-    go = subprocess.Popen(
-        command,
-        cwd=module,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,
-        preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - prctl alone: nothing that a thread could hold
-    )
+    # A Ctrl-C that came while Popen is at work would leave nobody who knows what it has started.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
+        go = subprocess.Popen(
+            command,
+            cwd=module,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - prctl alone: nothing that a thread could hold
+        )
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         while True:
             try:
                 return go.wait(timeout=0.5)
