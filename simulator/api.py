@@ -262,10 +262,13 @@ class Api:
                 if response.status >= 400:  # noqa: PLR2004 - HTTP's own number
                     raise _failure(response.status, "", await response.read())
                 rest = b""
-                async for chunk in response.content.iter_any():
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        yield line
+                try:
+                    async for chunk in response.content.iter_any():
+                        *lines, rest = (rest + chunk).split(b"\n")
+                        for line in lines:
+                            yield line
+                finally:
+                    _abort(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiError(0, "NoAnswer", f"watch {path}: {error!r}") from error
 
@@ -276,6 +279,13 @@ class Api:
 
     def _url(self, path: str) -> URL:
         return URL(self._cluster.server + path, encoded=True)
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of a watch that is left: TLS' polite goodbye would outlive the event loop."""
+    transport = response.connection.transport if response.connection else None
+    if transport is not None:
+        transport.abort()
 
 
 def _failure(status: int, retry_after: str, answer: bytes) -> ApiError:
