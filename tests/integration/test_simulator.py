@@ -1,4 +1,4 @@
-"""The stand-in on a real API server, as a watch shows it: VMs written as KubeVirt was observed to write them."""
+"""The stand-in on a real API server, as a watch shows it: VMs written the way KubeVirt writes them."""
 
 from __future__ import annotations
 
