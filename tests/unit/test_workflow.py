@@ -1,4 +1,4 @@
-"""The workflow for public runners runs make targets that exist, by pinned actions, with the least of rights."""
+"""The workflow for public runners runs make targets that exist, by pinned actions, with few rights."""
 
 from __future__ import annotations
 
