@@ -112,10 +112,8 @@ class ClaimReason(StrEnum):
     """Surfaces when the API server refuses the claim's spec.metadata on the VM (Bound, Ready)."""
     METADATA_CONFLICT = "MetadataConflict"
     """Surfaces when spec.metadata has a key that the VM has already (Bound, Ready)."""
-    IMPOSSIBLE = "Impossible"
-    """Surfaces when the pool could never serve the claim; the message says why (Bound, Ready, Finished)."""
     NOTHING_WARM = "NothingWarm"
-    """Surfaces when whenEmpty is Fail and no VM was warm (Bound, Ready)."""
+    """Surfaces when whenEmpty is Fail and no VM was warm (Bound)."""
 
     HANDED_OVER = "HandedOver"
     """Surfaces when the claim has its VM (Bound)."""
@@ -130,8 +128,6 @@ class ClaimReason(StrEnum):
     GUEST_RESTARTED = "GuestRestarted"
     """Surfaces when the VM runs as a new instance: what was in its memory is gone (Disrupted)."""
 
-    RELEASING = "Releasing"
-    """Surfaces when the VM is being given back (Ready)."""
     LIFETIME_OVER = "LifetimeOver"
     """Surfaces when the VM is being given back because spec.lifetime is over (Ready)."""
     RELEASED = "Released"

@@ -19,7 +19,7 @@ from controller.claims.announce import Announcer
 from controller.claims.desk import Desk
 from controller.claims.execute import Executor
 from controller.claims.handover import HandOver
-from controller.claims.objects import Claim
+from controller.claims.objects import FOREGROUND, Claim
 from controller.claims.plan import View, plan
 from controller.claims.queue import Waiting
 from controller.claims.records import PoolRecord
@@ -307,6 +307,7 @@ class Namespace:
             clock_agrees=self.client.clock_agrees(),
             in_hand=claim.uid in self.in_hand,
             pool_known=record is not None,
+            pool_swept=record is None or FOREGROUND in record.pool.metadata.finalizers,
             lifetime_default=default,
             lifetime_max=bound,
             vm=vm,

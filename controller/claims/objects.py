@@ -6,7 +6,8 @@ from controller.kube.objects import ObjectMeta
 from controller.machines.objects import Condition
 from statemachines.claim import State
 
-ORPHAN = "orphan"
+# The finalizers by which Kubernetes marks how an object is deleted.
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _PHASES = {state.value: state for state in State}
 
 

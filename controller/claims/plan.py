@@ -18,6 +18,7 @@ from statemachines.claim import State, Trigger
 
 SETTLE = 1.0  # s: a guest's address flaps while it boots
 KEEP_EMPTIED = 30.0  # s: KubeVirt empties the addresses for a moment when the guest's agent connects
+SWEEP = 60.0  # s after a bind in which the garbage collector may still take the VM for the pool's
 WRITE_INTERVAL = 5.0  # s: at most one refresh of a claim's status
 
 
@@ -30,6 +31,7 @@ class View:
     clock_agrees: bool = True
     in_hand: bool = False  # a task of ours is at work on it
     pool_known: bool = True
+    pool_swept: bool = False  # gone, or under deletion with foreground propagation
     lifetime_default: float | None = None
     lifetime_max: float | None = None
     vm: VirtualMachine | None = None
@@ -193,6 +195,10 @@ def _emptied(before: dict[str, Any], fresh: dict[str, Any]) -> bool:
 
 
 def _lost(view: View, name: str) -> dict[str, Any]:
+    bound_at = epoch(view.claim.status.bound_at) if view.claim.status else None
+    if view.pool_swept and bound_at is not None and view.now - bound_at < SWEEP:
+        message = f"VM {name} went with its pool, which was deleted in the foreground as it was handed over"
+        return status.ended(view.claim, Trigger.LOSE, ClaimReason.POOL_DELETED, message, view.now)
     message = f"VM {name} was gone when it was looked for at {timestamp(view.now)}; nobody released it"
     return status.ended(view.claim, Trigger.LOSE, ClaimReason.LOST, message, view.now)
 

@@ -214,7 +214,7 @@ class Router:
 
     def unserved(self, pool: PoolRecord) -> list[Waiting]:
         """Those who asked to fail when nothing is warm, and for whom nothing is."""
-        found = (pool.queue.find(uid) for uid in pool.queue.impatient)
+        found = (pool.queue.line.get(uid) for uid in pool.queue.impatient)
         return [
             entry
             for entry in found

@@ -178,15 +178,12 @@ def ended(claim: Claim, trigger: Trigger, reason: ClaimReason, message: str, now
     result = kept(claim)
     result.pop("queue", None)
     result["phase"] = phase.value
-    finished = {
-        State.EXPIRED: ClaimReason.EXPIRED,
-        State.FAILED: ClaimReason.FAILED,
-        State.LOST: ClaimReason.LOST,
-        State.RELEASED: ClaimReason.RELEASED,
-    }.get(phase)
-    conditions = [condition(claim, ClaimCondition.READY, Truth.FALSE, reason, message, now)]
-    if finished is not None:
-        conditions.append(condition(claim, ClaimCondition.FINISHED, Truth.TRUE, reason, message, now))
+    summary = (
+        ClaimReason.FAILED if phase is State.FAILED else reason
+    )  # what exactly, the condition Bound says
+    conditions = [condition(claim, ClaimCondition.READY, Truth.FALSE, summary, message, now)]
+    if phase in MACHINE.finals:
+        conditions.append(condition(claim, ClaimCondition.FINISHED, Truth.TRUE, summary, message, now))
     if not result.get("virtualMachines"):
         conditions.append(condition(claim, ClaimCondition.BOUND, Truth.FALSE, reason, message, now))
     result["conditions"] = merged(claim, conditions)

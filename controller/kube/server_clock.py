@@ -1,7 +1,8 @@
 """The API server's time, better than the one second that its Date header tells.
 
-Each answer bounds the offset between its clock and our monotonic one; the bounds are intersected. It must
-never trust the local wall clock except to say whether it agrees.
+Each answer bounds the offset between its clock and our monotonic one; the bounds are intersected. The
+estimate moves only when the bounds force it, so that the difference of two readings is a length of time. It
+must never trust the local wall clock, but for a first guess within the bounds.
 """
 
 import time
@@ -22,6 +23,7 @@ class ServerClock:
         self._monotonic = monotonic
         self._wall = wall
         self._low = self._high = 0.0
+        self._offset = wall() - monotonic()
         self._seen: float | None = None
 
     def observe(self, date: str | None, sent: float, received: float) -> None:
@@ -39,12 +41,14 @@ class ServerClock:
             if kept_low <= kept_high:  # else the server's clock was set: start again
                 low, high = kept_low, kept_high
         self._low, self._high, self._seen = low, high, received
+        if not low <= self._offset <= high:
+            self._offset = (low + high) / 2
 
     def now(self) -> datetime:
         """The server's time in UTC; the local clock's before the first answer."""
         if self._seen is None:
             return datetime.fromtimestamp(self._wall(), UTC)
-        return datetime.fromtimestamp(self._monotonic() + (self._low + self._high) / 2, UTC)
+        return datetime.fromtimestamp(self._monotonic() + self._offset, UTC)
 
     def agrees(self, tolerance: float) -> bool:
         """Whether the local wall clock is surely within `tolerance` seconds of the server's."""

@@ -17,6 +17,8 @@ from statemachines.base import path
 from statemachines.instance import MACHINE, State
 
 IN_FLIGHT = (State.PROVISIONING, State.WAKING)
+_JUDGED = frozenset({State.WARM, State.UNREADY, State.FAILED})
+_UNCLAIMED = frozenset({*IN_FLIGHT, *_JUDGED, State.STANDBY})
 
 
 @dataclass(slots=True)
@@ -28,6 +30,7 @@ class Instance:
     node: Node | None = None
     derived: Derived = field(default_factory=lambda: Derived(State.PROVISIONING))
     warm_at: float | None = None
+    booted_here: bool = False
     busy: str = ""
     created: float = 0.0
 
@@ -178,8 +181,11 @@ class Inventory:
                 room_since=now if each.derived.unschedulable else each.derived.room_since,
             )
         )
-        if derived.state is not before and path(MACHINE, before, derived.state) is None:
+        if self.rule is None and derived.state in _JUDGED:
+            derived = Derived(State.PROVISIONING)  # nobody has said yet when it counts as warm
+        if derived.state is not before and not _may_follow(before, derived.state):
             return  # a person set a label back: what we decided stands, Draining above all
+        each.booted_here = each.booted_here or derived.state is State.PROVISIONING
         each.derived = derived
         if derived.recheck_at is not None:
             heapq.heappush(self._due, (derived.recheck_at, each.uid))
@@ -192,9 +198,18 @@ class Inventory:
     def _warmed(self, each: Instance, now: float) -> None:
         if each.warm_at is None:
             each.warm_at = now
-            self.boots.append((each, max(0.0, (each.derived.ready_since or now) - each.created)))
+            ready_since = each.derived.ready_since
+            if each.booted_here or ready_since != now:  # else: warm before we came, nobody knows since when
+                self.boots.append((each, max(0.0, (ready_since or now) - each.created)))
         if not each.busy:
             heapq.heappush(self._free, self._rank(each))
+
+
+def _may_follow(before: State, after: State) -> bool:
+    """Whether the machine has a way there; a claimed VM comes back to the pool by a reset alone."""
+    if before is State.CLAIMED and after in _UNCLAIMED:
+        return False
+    return path(MACHINE, before, after) is not None
 
 
 def revision_of(instance: Instance) -> str:

@@ -7,6 +7,7 @@ demand × lead time exceeds it.
 
 from dataclasses import dataclass
 
+from controller.claims.objects import ORPHAN
 from controller.machines.inventory import Instance
 from controller.pools.snapshot import Snapshot
 from statemachines.instance import State
@@ -36,7 +37,6 @@ class DropFinalizer:
 
 Action = Check | Create | Remove | DropFinalizer
 
-ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 # Which surplus VM goes first: the least useful one. Ties go to the youngest, so that the oldest warm VMs stay
 # for the claims that take the oldest first.

@@ -110,9 +110,13 @@ def test_fail_fails_at_once_when_nothing_is_warm(site: Site) -> None:
     site.pool(warm=0)
     site.claim(whenEmpty={"policy": "Fail"})
     failed = site.until_phase("claim", "Failed")
-    for kind, status in (("Finished", "True"), ("Ready", "False"), ("Bound", "False")):
+    for kind, status, reason in (
+        ("Finished", "True", "Failed"),
+        ("Ready", "False", "Failed"),
+        ("Bound", "False", "NothingWarm"),
+    ):
         found = condition(failed, kind)
-        assert (found["status"], found["reason"]) == (status, "NothingWarm")
+        assert (found["status"], found["reason"]) == (status, reason)
         assert found["message"] == "pool pool had no warm VM, and spec.whenEmpty.policy is Fail"
     assert not site.vms()
 
@@ -161,7 +165,8 @@ def test_a_claim_whose_pool_is_missing_until_its_timeout_fails(site: Site) -> No
     site.claim(timeout="2s")
     failed = site.until_phase("claim", "Failed")
     finished = condition(failed, "Finished")
-    assert finished["reason"] == condition(failed, "Ready")["reason"] == "PoolNotFound"
+    assert finished["reason"] == condition(failed, "Ready")["reason"] == "Failed"
+    assert condition(failed, "Bound")["reason"] == "PoolNotFound"
     assert "pool pool did not exist when spec.timeout (2s) ended" in finished["message"]
 
 

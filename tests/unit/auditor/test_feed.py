@@ -85,7 +85,7 @@ class Watched:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
-            while not holds():  # noqa: ASYNC110 - what is waited for happens in the code under test
+            while not holds():
                 await asyncio.sleep(0.01)
 
     @property

@@ -90,7 +90,7 @@ async def test_events_of_one_kind_are_judged_although_the_others_are_silent(
     show(auditor, story, since)
 
     async with asyncio.timeout(10):
-        while not auditor.violations:  # noqa: ASYNC110 - what is waited for happens in the code under test
+        while not auditor.violations:
             await asyncio.sleep(0.01)
     assert [found.rule for found in auditor.violations] == [Rule.I2]
 

@@ -29,10 +29,10 @@ class Server:
         return self.clock.now().timestamp() - (NOON + self.offset + self.now)
 
 
-def test_one_answer_gives_the_time_to_half_a_second() -> None:
+def test_one_answer_gives_the_time_to_a_second() -> None:
     server = Server(offset=1234.9)
     server.answer(0.0)
-    assert abs(server.error()) <= 0.51
+    assert abs(server.error()) <= 1.0
 
 
 def test_many_answers_give_it_far_better_than_the_header_does() -> None:
@@ -48,7 +48,7 @@ def test_a_server_whose_clock_was_set_is_followed() -> None:
         server.answer(step * 0.3)
     server.offset = -3600.0
     server.answer(10.0)
-    assert abs(server.error()) <= 0.51
+    assert abs(server.error()) <= 1.0
 
 
 def test_answers_close_together_are_not_all_looked_at() -> None:
@@ -95,4 +95,11 @@ def test_the_estimate_is_never_off_by_more_than_the_first_answer_allows(
         server.answer(at, trip)
         at += trip
         shortest = min(shortest, trip)
-        assert abs(server.error()) <= 0.5 + answers[0][1] / 2 + at * 200e-6 + 1e-3
+        assert abs(server.error()) <= 1.0 + answers[0][1] + at * 200e-6 + 1e-3
+
+
+def test_the_estimate_does_not_move_while_the_answers_let_it_be() -> None:
+    server = Server(offset=0.5, wall_offset=0.5)
+    for step in range(40):
+        server.answer(step * 0.37)
+        assert abs(server.error()) < 1e-6

@@ -98,7 +98,8 @@ def test_a_claim_whose_pool_never_came_has_failed_rather_than_expired() -> None:
     action = _plan(make_claim(timeout="1m", age=60, pool="nowhere"), pool_known=False).action
     assert isinstance(action, GiveUp)
     assert action.status["phase"] == "Failed"
-    assert _condition(action.status, "Ready")["reason"] == "PoolNotFound"
+    assert _condition(action.status, "Ready")["reason"] == "Failed"
+    assert _condition(action.status, "Bound")["reason"] == "PoolNotFound"
     assert "pool nowhere did not exist" in _condition(action.status, "Finished")["message"]
 
 

@@ -240,11 +240,12 @@ def test_an_end_says_the_same_reason_everywhere(
     found = _valid(status.ended(claim, trigger, ClaimReason.LOST, "why", NOW))
     assert found["phase"] == phase
     assert "queue" not in found
-    assert _says(found, "Ready") == ("False", "Lost")
+    reason = "Failed" if phase == "Failed" else "Lost"  # what exactly failed, Bound says
+    assert _says(found, "Ready") == ("False", reason)
     kinds = [each["type"] for each in found["conditions"]]
     assert ("Finished" in kinds) is finished
     if finished:
-        assert _says(found, "Finished") == ("True", "Lost")
+        assert _says(found, "Finished") == ("True", reason)
 
 
 def test_a_claim_that_was_never_served_says_so_in_bound_as_well() -> None:

@@ -8,7 +8,7 @@ from controller.machines.inventory import Instance, Inventory, revision_of
 from controller.machines.objects import Node
 from controller.machines.readiness import ReadinessRule
 from crds import names
-from crds.pool import ClaimOrder
+from crds.pool import ClaimOrder, ReadinessWhen
 from statemachines.instance import State
 from tests.support.builders import NOW, make_node, make_vm, make_vmi
 
@@ -300,9 +300,27 @@ def test_a_vm_on_an_unfit_node_is_not_offered(node: Node) -> None:
     assert inventory.take("hand-over") is None
 
 
-def test_without_a_rule_yet_the_defaults_hold() -> None:
+def test_before_the_pool_has_said_when_a_vm_is_warm_none_is() -> None:
     inventory = Inventory("pool-uid")
-    assert _warm(inventory, "a").state is State.WARM
+    vm = _warm(inventory, "a")
+    assert vm.state is State.PROVISIONING
+    inventory.configure(ReadinessRule(), ClaimOrder.OLDEST, NOW)
+    assert vm.state is State.WARM
+
+
+def test_a_vm_that_was_warm_before_we_came_tells_no_boot_time_unless_its_guest_does() -> None:
+    inventory = Inventory("pool-uid")
+    inventory.configure(ReadinessRule(when=ReadinessWhen.RUNNING), ClaimOrder.OLDEST, NOW)
+    inventory.observe(make_vm("a", age=3600), make_vmi("a"), None, NOW)
+    assert inventory.drain_boots() == []
+
+
+def test_a_claimed_vm_that_a_person_makes_look_unclaimed_is_never_offered() -> None:
+    inventory = Inventory("pool-uid")
+    inventory.configure(ReadinessRule(), ClaimOrder.OLDEST, NOW)
+    inventory.observe(make_vm("a", state="Claimed", claim_uid="claim-uid"), make_vmi("a"), None, NOW)
+    inventory.observe(make_vm("a"), make_vmi("a"), None, NOW)
+    assert inventory.take("hand-over") is None
 
 
 def test_a_vms_revision_is_its_label() -> None:
