@@ -111,8 +111,10 @@ class PoolLoop:
         for at in (self._retry_at, self._brake.next_probe or 0.0):
             if now < at < math.inf:
                 delay = min(delay, at - now + 0.01)
+        # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the wake.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.wake.wait(), delay)
+            async with asyncio.timeout(delay):
+                await self.wake.wait()
         await asyncio.sleep(IDLE_WINDOW)
         self.wake.clear()
 
