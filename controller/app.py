@@ -25,6 +25,7 @@ from statemachines.base import IllegalTransition, set_illegal_hook
 
 log = structlog.get_logger()
 
+KOPF_ENDS = 1.0  # s that kopf may take to close its watches; it would wait longer for tasks of ours
 LOST_LEASE = 3  # exit code: the process is to be started anew, as a standby
 
 
@@ -90,14 +91,19 @@ class App:
             clean = stopping.done() and not holding.done()
             self.world.stop()
             await self.host.stop(say=clean)
-            tasks = (synced, operator, *watching, holding, stopping)
+            tasks = (synced, *watching, holding, stopping)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             LEADING.set(0)
+            if clean:
+                with suppress(Exception):
+                    await self.lease.release()
+            self.stopping.set()  # kopf ends by it; cancelled in the midst of that, it leaves connections open
+            await asyncio.wait({operator}, timeout=KOPF_ENDS)
+            operator.cancel()
+            await asyncio.gather(operator, return_exceptions=True)
         if clean:
-            with suppress(Exception):
-                await self.lease.release()
             log.info("stopped")
             return 0
         for task in ended:

@@ -28,9 +28,12 @@ class PoolHost:
         self._loops: dict[str, PoolLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._versions: dict[str, int] = {}
+        self._stopped = False
 
     def observe(self, event: str | None, body: Mapping[str, Any]) -> None:
         """A pool was listed, has changed, or is gone. A pool that can't be read gets a condition."""
+        if self._stopped:
+            return
         meta = body["metadata"]
         uid, version = str(meta["uid"]), int(meta["resourceVersion"])
         if event == "DELETED":
@@ -56,6 +59,7 @@ class PoolHost:
 
     async def stop(self, *, say: bool) -> None:
         """End all loops; after a clean stop each pool says that nobody watches it."""
+        self._stopped = True
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
