@@ -14,7 +14,7 @@ from simulator.kubevirt.objects import VM
 
 PREFIX: Final = "simulator.bullpen.dev/"
 KNOWN_INSTANCETYPES: Final = frozenset({"u1.small", "u1.medium"})
-MISSING_CLAIM: Final = "missing-"  # a claim name that begins so is one that does not exist
+MISSING: Final = "missing-"  # a claim or Secret whose name begins so counts as one that does not exist
 _NO_TIME: Final = Fixed(0.0)
 _BOOT: Final = Fixed(1.0)
 _SHUTDOWN: Final = Fixed(0.1)
@@ -32,6 +32,7 @@ class Failure(StrEnum):
     FAILED_FIND_INSTANCETYPE = "failed-find-instancetype"
     PVC_MISSING = "pvc-missing"
     NO_IMAGE = "no-image"
+    SECRET_MISSING = "secret-missing"  # noqa: S105 - no secret
 
 
 class Profile(StrEnum):
@@ -127,12 +128,23 @@ def _in_spec(vm: VM, template: Mapping[str, Any]) -> Failure | None:
             return Failure.FAILED_FIND_INSTANCETYPE
     elif not _has_memory(spec.get("domain") or {}):
         return Failure.FAILED_CREATE
-    for volume in spec.get("volumes") or []:
-        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
-        if claim.startswith(MISSING_CLAIM):
-            return Failure.PVC_MISSING
-        if volume.get("containerDisk") is not None and not volume["containerDisk"].get("image"):
-            return Failure.NO_IMAGE
+    found = (_in_volume(volume) for volume in spec.get("volumes") or [])
+    return next((failure for failure in found if failure is not None), None)
+
+
+def _in_volume(volume: Mapping[str, Any]) -> Failure | None:
+    claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
+    cloud_init = volume.get("cloudInitNoCloud") or volume.get("cloudInitConfigDrive") or {}
+    secrets = [
+        (volume.get("secret") or {}).get("secretName", ""),
+        (cloud_init.get("secretRef") or {}).get("name", ""),
+    ]
+    if claim.startswith(MISSING):
+        return Failure.PVC_MISSING
+    if any(secret.startswith(MISSING) for secret in secrets):
+        return Failure.SECRET_MISSING
+    if volume.get("containerDisk") is not None and not volume["containerDisk"].get("image"):
+        return Failure.NO_IMAGE
     return None
 
 

@@ -30,8 +30,14 @@ RESTING: Final = {
     Failure.UNSCHEDULABLE: ("Scheduling", "ErrorUnschedulable"),
     Failure.IMAGE: ("Scheduling", "ImagePullBackOff"),
     Failure.NO_IMAGE: ("Scheduling", "Starting"),
+    Failure.SECRET_MISSING: ("Scheduling", "Starting"),
     Failure.PVC_MISSING: ("Pending", "ErrorPvcNotFound"),
     Failure.HANG: ("Scheduled", "Starting"),
+}
+# What is told by a Warning event and nowhere else.
+WARNINGS: Final = {
+    Failure.NO_IMAGE: ("InvalidImageName", "the container disk's image name is empty"),
+    Failure.SECRET_MISSING: ("FailedMount", "a secret that a volume names was not found"),
 }
 REFUSALS: Final = {
     Failure.FAILED_CREATE: (
@@ -140,7 +146,7 @@ class _Boot:
             yield self._vm(0.115 * self.pace, RESTING[self.failure][1], GUEST_DOWN)
             return
         yield from self._scheduling()
-        if self.failure in {Failure.UNSCHEDULABLE, Failure.IMAGE, Failure.NO_IMAGE}:
+        if self.failure in RESTING and RESTING[self.failure][0] == "Scheduling":
             return
         boot = self.life.how.boot
         yield from self._scheduled(self.provisioning + 0.5 * (boot - self.provisioning))
@@ -187,10 +193,9 @@ class _Boot:
             yield from self._image_pull(at, [down, scheduled])
             return
         yield self._vmi(at, "Scheduling", [down, scheduled])
-        if self.failure is Failure.NO_IMAGE:
-            yield Write(
-                at, Verb.WARN, "InvalidImageName", {"message": 'couldn\'t parse image name "": empty'}
-            )
+        if self.failure in WARNINGS:
+            name, message = WARNINGS[self.failure]
+            yield Write(at, Verb.WARN, name, {"message": message})
 
     def _image_pull(self, at: float, conditions: list[Json]) -> Iterator[Write]:
         later = at + max(0.05, self.life.how.boot / 2)

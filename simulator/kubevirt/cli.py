@@ -13,7 +13,7 @@ import uvloop
 
 from crds.durations import seconds
 from simulator.api import Api, ApiError, load_cluster
-from simulator.kubevirt.behaviour import Defaults, Failure, Profile
+from simulator.kubevirt.behaviour import KNOWN_INSTANCETYPES, MISSING, Defaults, Failure, Profile
 from simulator.kubevirt.distributions import FORMS, REALISTIC, parse
 from simulator.kubevirt.hands import Hands
 from simulator.kubevirt.nodes import Nodes
@@ -38,6 +38,10 @@ annotations, on the VM or on its template (spec.template.metadata), one VM again
   simulator.bullpen.dev/crash-after: 2s        its guest crashes once, that long after Ready
   simulator.bullpen.dev/shutdown-after: 2s     its guest shuts itself down once, likewise
   simulator.bullpen.dev/pause: "true"          paused for as long as it is there (on the VM)
+
+A spec that KubeVirt accepts and never runs fares here as there: a bad label in the template, no memory,
+an instancetype other than {", ".join(sorted(KNOWN_INSTANCETYPES))}, a container disk without an image,
+a PersistentVolumeClaim or Secret whose name begins with "{MISSING}".
 
 It prints "ready" when it knows every VM there is.
 """

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from simulator.kubevirt.behaviour import Behaviour, Profile
+from simulator.kubevirt.course import stop_requested
 from simulator.kubevirt.objects import VM, VMI, Condition
 from simulator.kubevirt.script import Verb, Write
 from simulator.kubevirt.statuses import Json, vm_status
@@ -46,8 +47,15 @@ class Life:
         created: bool = False,
         fails: int = 0,
     ) -> Write:
-        generation = self.vm.metadata.generation
-        status = vm_status(printable, conditions, created=created, generation=generation, fails=fails)
+        asked = self.vm.status.state_change_requests
+        status = vm_status(
+            printable,
+            conditions,
+            created=created,
+            generation=self.vm.metadata.generation,
+            fails=fails,
+            stopped=bool(asked) and not (self.vmi and stop_requested(self.vm, self.vmi)),
+        )
         return Write(at, Verb.VM_STATUS, name or printable, {"status": status})
 
 

@@ -44,6 +44,7 @@ def vm_status(
     created: bool = False,
     generation: int = 0,
     fails: int = 0,
+    stopped: bool = False,
 ) -> Json:
     """A VirtualMachine's status; conditions None leaves those that are there (KubeVirt's stale ones).
 
@@ -53,13 +54,15 @@ def vm_status(
         created: whether its VMI exists.
         generation: of the VM whose spec was looked at.
         fails: starts in a row that failed; 0 clears the count.
+        stopped: whether a stop that was asked for has happened.
     """
     status: Json = {
         "printableStatus": printable,
         "created": created or None,
         "startFailure": {"consecutiveFailCount": fails} if fails else None,
-        "stateChangeRequests": None,
     }
+    if stopped:
+        status["stateChangeRequests"] = None
     if conditions is not None:
         is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
         status |= {"conditions": list(conditions), "ready": is_ready or None}

@@ -182,6 +182,21 @@ async def test_stop_and_start_follow_the_run_strategy(vms: VMWatch) -> None:
     await vms.until_ready(VMIS, count=2)
 
 
+async def test_a_restart_that_was_asked_for_gives_a_new_vmi(vms: VMWatch) -> None:
+    await vms.create(boot="100ms")
+    vmi = await vms.until_ready(VMIS)
+    await vms.until_ready(VMS)
+    requests = [{"action": "Stop", "uid": vmi["metadata"]["uid"]}, {"action": "Start"}]
+    await vms.api.merge_patch(f"{vms.path(VMS, 'vm')}/status", {"status": {"stateChangeRequests": requests}})
+    await vms.until_ready(VMIS, count=2)
+    ready = [each for each in vms.of(VMS) if each.ready]
+    await vms.until(
+        "Ready again", lambda events: len([e for e in events if e.kind == VMS and e.ready]) > len(ready)
+    )
+    assert "stateChangeRequests" not in vms.of(VMS)[-1].object["status"]
+
+
+@pytest.mark.usefixtures("garbage_collector")  # one that doesn't know VMIs yet would orphan none of them
 async def test_after_an_orphan_delete_a_namesake_adopts_the_running_vmi(vms: VMWatch) -> None:
     await vms.create(boot="100ms")
     vmi = await vms.until_ready(VMIS)

@@ -47,6 +47,7 @@ def template(labels: dict[str, str] | None = None, domain: dict[str, Any] | None
         ("pvc-missing", "ErrorPvcNotFound"),
         ("hang", "Starting"),
         ("no-image", "Starting"),
+        ("secret-missing", "Starting"),
     ],
 )
 async def test_a_commanded_failure_shows_its_status_and_is_never_ready(
@@ -107,8 +108,9 @@ async def test_a_template_that_was_put_right_boots_at_once(vms: VMWatch) -> None
     [
         ({"containerDisk": {"image": ""}}, "Starting"),
         ({"persistentVolumeClaim": {"claimName": "missing-disk"}}, "ErrorPvcNotFound"),
+        ({"secret": {"secretName": "missing-secret"}}, "Starting"),
     ],
-    ids=["a container disk without an image", "a claim that does not exist"],
+    ids=["a container disk without an image", "a claim that is not there", "a Secret that is not there"],
 )
 async def test_a_volume_that_never_comes_keeps_the_vm_from_running(
     vms: VMWatch, volume: dict[str, Any], status: str

@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from e2e.controlplane.binaries import NoBinariesError
 from e2e.controlplane.plane import ControlPlane
 from e2e.install import install_crds
 from tests.support.vm_watching import VMIS, VMS, VMWatch, watching
@@ -23,7 +24,11 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture(scope="module")
 def own_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Without a stand-in: two of them would both run every VM."""
-    with ControlPlane.start(tmp_path_factory.mktemp("own")) as plane:
+    try:
+        plane = ControlPlane.start(tmp_path_factory.mktemp("own"))
+    except NoBinariesError as error:  # with a cluster of somebody else's nothing needs to be here
+        pytest.skip(str(error))
+    with plane:
         install_crds(plane.kubeconfig)
         yield plane.kubeconfig
 
@@ -120,7 +125,22 @@ async def test_in_the_minimal_profile_a_crash_gives_a_new_vmi(own_plane: Path, v
     assert len(vms.of(VMS)) == 1
 
 
+async def until_collected(vms: VMWatch) -> None:
+    """The garbage collector knows VMIs: it overlooks a new definition for up to half a minute."""
+    owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "absent", "uid": "absent"}
+    vmi = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachineInstance",
+        "metadata": {"name": "collected", "ownerReferences": [owner]},
+        "spec": {"domain": {"devices": {}}},
+    }
+    await vms.api.post(vms.path(VMIS), vmi)
+    await vms.until("collected", lambda events: any(each.type == "DELETED" for each in events), 60)
+    vms.events.clear()
+
+
 async def test_in_the_minimal_profile_an_orphan_delete_leaves_the_vmi(own_plane: Path, vms: VMWatch) -> None:
+    await until_collected(vms)
     async with stand_in(own_plane, "--profile", "minimal", "--boot", "100ms"):
         await vms.create()
         await vms.until_ready(VMIS)

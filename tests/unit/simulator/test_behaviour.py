@@ -65,6 +65,12 @@ def test_a_time_that_cannot_be_read_counts_as_absent() -> None:
             Failure.PVC_MISSING,
         ),
         (guest(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "disk"}}]), None),
+        (guest(volumes=[{"name": "d", "secret": {"secretName": "missing-s"}}]), Failure.SECRET_MISSING),
+        (
+            guest(volumes=[{"name": "d", "cloudInitNoCloud": {"secretRef": {"name": "missing-s"}}}]),
+            Failure.SECRET_MISSING,
+        ),
+        (guest(volumes=[{"name": "d", "cloudInitNoCloud": {"userData": "x"}}]), None),
     ],
 )
 def test_a_spec_that_never_runs_is_found_out(spec: dict[str, Any], failure: Failure | None) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.kubevirt.behaviour import Failure, Profile
-from simulator.kubevirt.boot import READY_GAP, REFUSALS, RESTING, adopt, boot
+from simulator.kubevirt.boot import READY_GAP, REFUSALS, RESTING, WARNINGS, adopt, boot
 from simulator.kubevirt.objects import VM_FINALIZER
 from simulator.kubevirt.script import ON_VM, Verb
 from tests.unit.simulator.making import (
@@ -158,8 +158,9 @@ def test_an_image_that_cannot_be_pulled_says_so_in_two_steps() -> None:
     assert shown[-2:] == ["ErrImagePull", "ImagePullBackOff"]
 
 
-def test_a_container_disk_without_image_only_warns() -> None:
-    script = boot(make_life(fail=Failure.NO_IMAGE))
+@pytest.mark.parametrize("failure", list(WARNINGS))
+def test_what_only_a_warning_tells_leaves_the_vm_starting(failure: Failure) -> None:
+    script = boot(make_life(fail=failure))
     assert script[-1].verb is V.WARN
     assert names(script, V.VM_STATUS)[-1] == "Starting"
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from simulator.kubevirt import ending
 from simulator.kubevirt.behaviour import Profile
+from simulator.kubevirt.boot import boot
 from simulator.kubevirt.objects import ORPHAN, VM_FINALIZER
 from simulator.kubevirt.script import Verb
 from tests.unit.simulator.making import (
@@ -83,6 +84,17 @@ def test_stopping_deletes_the_vmi_and_only_the_observed_profile_says_so(profile:
     script = ending.stop(make_life(opened_vm(strategy="Halted"), make_vmi(), profile=profile))
     assert verbs(script)[-1] is V.DELETE
     assert names(script, V.VM_STATUS) == (["Stopping"] if profile is Profile.OBSERVED else [])
+
+
+def test_a_restart_is_asked_for_until_the_vmi_is_gone() -> None:
+    asked = opened_vm(
+        status={"printableStatus": "Running", "stateChangeRequests": [{"action": "Stop", "uid": "vmi-uid"}]}
+    )
+    stopping = ending.stop(make_life(asked, make_vmi()))[0]
+    assert "stateChangeRequests" not in stopping.body["status"]
+    for booting in boot(make_life(asked)):
+        if booting.verb is V.VM_STATUS:
+            assert booting.body["status"]["stateChangeRequests"] is None
 
 
 def test_a_halted_vm_is_opened_and_parked_once() -> None:
