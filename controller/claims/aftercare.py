@@ -190,9 +190,8 @@ class Aftercare:
             return
         else:
             work = release.StatusWrite(StepName.CLAIM_STATUS, claim, whole_status(claim, fresh))
-        await space.executor.drive(work)
+        await self._drive(work)
 
-    async def unreadable(self, claim: Claim, why: str) -> None:
+    async def unreadable(self, claim: Claim) -> None:
         """A stored claim that the present schema would refuse."""
-        if claim.waiting:
-            await self.tell(Waiting(claim, 0.0), ClaimReason.SPEC_INVALID, why)
+        await self.tell(Waiting(claim, 0.0), ClaimReason.SPEC_INVALID, claim.trouble)

@@ -29,8 +29,10 @@ class Situation:
     message: str
 
 
-def situation(name: str, record: PoolRecord | None) -> Situation:
-    """What stands between a pool's claims and a VM."""
+def situation(name: str, record: PoolRecord | None, misfit: str = "") -> Situation:
+    """What stands between a pool's claims and a VM; `misfit` is why the pool can't be read, if it can't."""
+    if record is None and misfit:
+        return Situation(ClaimReason.POOL_INVALID, f"pool {name} can't be read: {misfit}")
     if record is None:
         return Situation(
             ClaimReason.POOL_NOT_FOUND,
@@ -72,8 +74,9 @@ class Announcer:
             self._at_work.discard(pool)
 
     async def _pass(self, pool: str, queue: Queue) -> None:
-        record = self._namespace.router.pools.get(pool)
-        why = situation(pool, record)
+        router = self._namespace.router
+        record = router.pools.get(pool)
+        why = situation(pool, record, router.misfits.get(pool, ""))
         orders = [each.created for each in record.inventory.in_flight()] if record else []
         median = record.boots.median if record else None
         now = self._namespace.now()

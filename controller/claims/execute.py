@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from controller.claims.objects import Claim
+from controller.claims.objects import Claim, decode_claim
 from controller.claims.protocol import (
     Accepted,
     Answer,
@@ -41,7 +41,6 @@ from controller.machines.objects import VirtualMachine
 from crds import names
 
 _VM = msgspec.json.Decoder(VirtualMachine)
-_CLAIM = msgspec.json.Decoder(Claim)
 
 VM_PATH = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
 CLAIM_PATH = f"/apis/{names.API_VERSION}/namespaces/{{}}/{names.CLAIMS}"
@@ -145,7 +144,7 @@ class Executor:
         return FoundVM(vm, self._client.server_time().timestamp())
 
     def _claim(self, body: bytes) -> FoundClaim:
-        claim = _CLAIM.decode(body)
+        claim = decode_claim(body)
         self._claims.apply(claim)
         return FoundClaim(claim)
 

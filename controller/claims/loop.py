@@ -276,10 +276,13 @@ class Namespace:
         if uid in self.in_hand:
             self._missed.add(uid)
             return
+        if claim.waiting and claim.trouble:  # stored under an older schema: told, never a crash
+            self.desk.start(self.aftercare.unreadable(claim))
+            return
         try:
             decided = plan(self._view(claim))
-        except ValueError as error:  # stored under an older schema: told, never a crash
-            self.desk.start(self.aftercare.unreadable(claim, str(error)))
+        except ValueError as error:
+            log.warning("claim can't be followed", claim=claim.name, why=str(error))
             return
         if decided.look_again is not None:
             self.look_again(uid, decided.look_again)

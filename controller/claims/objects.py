@@ -4,10 +4,13 @@ import msgspec
 
 from controller.kube.objects import ObjectMeta
 from controller.machines.objects import Condition
+from crds.claim import WhenEmptyPolicy
+from crds.durations import seconds
 from statemachines.claim import State
 
 # The finalizers by which Kubernetes marks how an object is deleted.
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+_POLICIES = tuple(policy.value for policy in WhenEmptyPolicy)
 _PHASES = {state.value: state for state in State}
 
 
@@ -34,6 +37,21 @@ class ClaimSpec(msgspec.Struct, rename="camel", frozen=True):
     lifetime: str | None = None
     metadata: ExtraMetadata = ExtraMetadata()
     ttl_seconds_after_finished: int | None = None
+
+    def trouble(self) -> str:
+        """What in it can't be followed though it has the right types; empty when all is well."""
+        for field, duration in (
+            ("timeout", self.timeout),
+            ("lifetime", self.lifetime),
+            ("whenEmpty.after", self.when_empty.after),
+        ):
+            try:
+                _ = duration is not None and seconds(duration)
+            except ValueError as error:
+                return f"spec.{field}: {error}"
+        if self.when_empty.policy not in _POLICIES:
+            return f"spec.whenEmpty.policy: write one of {', '.join(_POLICIES)}"
+        return ""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -74,11 +92,15 @@ class ClaimStatus(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A VirtualMachineClaim as it was last seen. `status` is None until anything was written to it."""
+    """A VirtualMachineClaim as it was last seen. `status` is None until anything was written to it.
+
+    `misfit` says what of a spec that an older schema let in has the wrong type; `spec` is empty then.
+    """
 
     metadata: ObjectMeta
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus | None = None
+    misfit: str = ""
 
     @property
     def uid(self) -> str:
@@ -91,6 +113,11 @@ class Claim(msgspec.Struct, frozen=True):
     @property
     def phase(self) -> State:
         return _PHASES[self.status.phase] if self.status and self.status.phase else State.PENDING
+
+    @property
+    def trouble(self) -> str:
+        """Why the spec can't be followed; empty when it can."""
+        return f"spec can't be read: {self.misfit}" if self.misfit else self.spec.trouble()
 
     @property
     def going(self) -> bool:
@@ -109,3 +136,26 @@ class Claim(msgspec.Struct, frozen=True):
     def names(self, vm_uid: str) -> bool:
         """Whether the status names this VM: then its hand-over is published."""
         return self.status is not None and any(vm.uid == vm_uid for vm in self.status.virtual_machines)
+
+
+class _WithoutSpec(msgspec.Struct):
+    metadata: ObjectMeta
+    status: ClaimStatus | None = None
+
+
+_CLAIM = msgspec.json.Decoder(Claim)
+_WITHOUT_SPEC = msgspec.json.Decoder(_WithoutSpec)
+
+
+def misfit(body: bytes | msgspec.Raw, why: str) -> Claim:
+    """A claim whose spec does not fit: all that can be told of it. Raises MsgspecError if nothing can."""
+    found = _WITHOUT_SPEC.decode(body)
+    return Claim(found.metadata, ClaimSpec(), found.status, why)
+
+
+def decode_claim(body: bytes) -> Claim:
+    """A claim as the API server answers it."""
+    try:
+        return _CLAIM.decode(body)
+    except msgspec.ValidationError as error:
+        return misfit(body, str(error))

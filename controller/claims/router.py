@@ -47,6 +47,7 @@ class Router:
     hooks: Hooks
     node_of: Callable[[str], Node | None]
     pools: dict[str, PoolRecord] = field(default_factory=dict)
+    misfits: dict[str, str] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     inventories: dict[str, Inventory] = field(default_factory=dict)
     instances: dict[str, Instance] = field(default_factory=dict)
@@ -68,11 +69,18 @@ class Router:
             record = PoolRecord(pool, self.inventory(uid), self.queue(name))
             self.pools[name] = record
         record.pool = pool
+        self.misfits.pop(name, None)
         record.inventory.configure(ReadinessRule.of(pool.spec.readiness), pool.spec.claims.order, self.now())
         self.hooks.changed(name)
         return record
 
+    def pool_misfit(self, name: str, why: str) -> None:
+        """A pool is there and can't be read. What was known of it before stands."""
+        self.misfits[name] = why
+        self.hooks.changed(name)
+
     def pool_gone(self, name: str, uid: str) -> None:
+        self.misfits.pop(name, None)
         record = self.pools.get(name)
         if record is not None and record.uid == uid:
             del self.pools[name]
@@ -96,7 +104,7 @@ class Router:
         """A claim has appeared or changed."""
         self.claims[claim.uid] = claim
         pool = claim.spec.pool_ref.name
-        if claim.waiting:
+        if claim.waiting and not claim.trouble:
             self.queue(pool).push(claim, self.now())
             self.hooks.changed(pool)
         else:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from controller.claims.desk import Desk
 from controller.claims.execute import CLAIM_PATH, VM_PATH
 from controller.claims.loop import Namespace
-from controller.claims.objects import Claim
+from controller.claims.objects import Claim, misfit
 from controller.kube.client import ApiClient
 from controller.kube.reflector import Reflector
 from controller.kube.store import Store
@@ -36,7 +36,7 @@ class World:
         """One for each kind; VMs and guests by our label, so that the cluster's other VMs cost nothing."""
         ours = names.LABEL_POOL_UID
         everywhere = "namespaces/{}/"
-        yield Reflector(self.client, CLAIM_PATH.replace(everywhere, ""), Claim, self.claims)
+        yield Reflector(self.client, CLAIM_PATH.replace(everywhere, ""), Claim, self.claims, misfit=misfit)
         vms = VM_PATH.replace(everywhere, "")
         yield Reflector(self.client, vms, VirtualMachine, self.vms, label_selector=ours)
         vmis = vms.replace("virtualmachines", "virtualmachineinstances")

@@ -49,7 +49,8 @@ class _Status(msgspec.Struct):
 class Reflector(Generic[T]):
     """Run `run()` as a task; `synced` is set when the store is complete for the first time.
 
-    `struct` is a msgspec struct with `metadata: ObjectMeta`; `path` the collection's.
+    `struct` is a msgspec struct with `metadata: ObjectMeta`; `path` the collection's. `misfit` makes the best
+    of an object that does not fit the struct, given its JSON and why; without it such an object is skipped.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Reflector(Generic[T]):
         store: Store[T],
         *,
         label_selector: str = "",
+        misfit: Callable[[msgspec.Raw, str], T] | None = None,
         idle: float = _IDLE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -67,6 +69,7 @@ class Reflector(Generic[T]):
         self._client = client
         self._path = path
         self._store = store
+        self._misfit = misfit
         self._selector = {"labelSelector": label_selector} if label_selector else {}
         self._idle = idle
         self._sleep = sleep
@@ -137,8 +140,15 @@ class Reflector(Generic[T]):
     def _one(self, item: msgspec.Raw) -> T | None:
         try:
             return msgspec.json.decode(item, type=self._struct)
+        except msgspec.MsgspecError as error:
+            if (found := self._best_of(item, str(error))) is None:
+                log.exception("object skipped: it does not fit", path=self._path)
+            return found
+
+    def _best_of(self, item: msgspec.Raw, why: str) -> T | None:
+        try:
+            return None if self._misfit is None else self._misfit(item, why)
         except msgspec.MsgspecError:
-            log.exception("object skipped: it does not fit", path=self._path)
             return None
 
     # Watch
@@ -204,6 +214,9 @@ class Reflector(Generic[T]):
             version = msgspec.json.decode(event.object, type=KubeObject).metadata.resource_version
         except msgspec.MsgspecError:
             event, version = None, ""
+        if event is not None and event.type != "BOOKMARK" and (found := self._best_of(event.object, why)):
+            self._apply(event.type, found, line)
+            return
         self._version = version or self._version
         if event is None or event.type != "BOOKMARK":
             log.error("event skipped: it does not fit", path=self._path, error=why)

@@ -45,8 +45,7 @@ class PoolHost:
         try:
             pool = parse_pool(body)
         except ValueError as error:
-            log.warning("pool can't be read", pool=meta["name"], why=str(error))
-            self._world.desk.start(self._refuse(meta, str(error)))
+            self._misfit(body, str(error))
             return
         space = self._world.space(pool.metadata.namespace)
         space.pool_changed = self._changed_in(space.name)
@@ -80,6 +79,16 @@ class PoolHost:
         self._loops.pop(uid, None)
         if (task := self._tasks.pop(uid, None)) is not None:
             task.cancel()
+
+    def _misfit(self, body: Mapping[str, Any], why: str) -> None:
+        """Tell its claims and the pool itself, once: our own write comes back as a change."""
+        meta = body["metadata"]
+        self._world.space(str(meta["namespace"])).router.pool_misfit(str(meta["name"]), why)
+        told = (body.get("status") or {}).get("conditions") or ()
+        if any((each["reason"], each["message"]) == (PoolReason.SPEC_INVALID, why[:1024]) for each in told):
+            return
+        log.warning("pool can't be read", pool=meta["name"], why=why)
+        self._world.desk.start(self._refuse(meta, why))
 
     async def _refuse(self, meta: Mapping[str, Any], why: str) -> None:
         path = f"/apis/{names.API_VERSION}/namespaces/{meta['namespace']}/{names.POOLS}/{meta['name']}/status"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.kube.client import ApiClient
-from controller.kube.objects import ObjectMeta
+from controller.kube.objects import KubeObject, ObjectMeta
 from controller.kube.reflector import Reflector
 from controller.kube.store import Store
 from tests.unit.kube.fake_api import (
@@ -295,6 +295,25 @@ async def test_an_object_in_a_list_that_does_not_fit_is_skipped_alone(
     assert [line["event"] for line in logs if line["log_level"] == "error"] == [
         "object skipped: it does not fit"
     ]
+
+
+async def test_the_best_is_made_of_what_does_not_fit_where_somebody_knows_how(
+    api: FakeApi, client: ApiClient, logs: list[dict[str, object]]
+) -> None:
+    def misfit(raw: msgspec.Raw, why: str) -> Thing:
+        assert "Expected" in why
+        return Thing(msgspec.json.decode(raw, type=KubeObject).metadata, Spec(-1))
+
+    odd = {**thing("odd", 2), "spec": 5}
+    later = event("ADDED", {**thing("later", 4), "spec": 5})
+    api.will(
+        things(3, thing("a", 1), odd), hangs(later, event("DELETED", {**odd, **thing("odd", 5), "spec": 5}))
+    )
+    store = Store[Thing]()
+    task = asyncio.create_task(Reflector(client, PATH, Thing, store, misfit=misfit, sleep=no_time).run())
+    await eventually(lambda: {each.metadata.name: each.spec.size for each in store} == {"a": 0, "later": -1})
+    task.cancel()
+    assert not [line for line in logs if line["log_level"] == "error"]
 
 
 async def test_a_list_that_is_none_is_asked_for_again(api: FakeApi, client: ApiClient) -> None:

@@ -44,6 +44,13 @@ def test_a_claim_waits_because_of(record: PoolRecord | None, reason: ClaimReason
     assert "pool pool" in found.message
 
 
+def test_a_pool_that_can_not_be_read_is_not_called_missing() -> None:
+    found = situation("pool", None, "spec.claims.order: write Oldest or Newest")
+    assert found.reason is ClaimReason.POOL_INVALID
+    assert found.message == "pool pool can't be read: spec.claims.order: write Oldest or Newest"
+    assert situation("pool", _record(), "newer than what stands").reason is ClaimReason.QUEUED
+
+
 def test_nothing_is_known_before_the_first_boot() -> None:
     assert BootTimes().median is None
     assert BootTimes().quantile(0.95) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from controller.claims.objects import Claim
+from controller.claims.objects import Claim, decode_claim
 from statemachines.claim import State
 from tests.support.builders import make_bound_claim, make_claim, read_claim, stored
 
@@ -55,3 +55,42 @@ def test_a_bare_claim_is_read_with_its_defaults() -> None:
     found = msgspec.json.decode(b'{"metadata":{"name":"c","uid":"u"}}', type=Claim)
     assert found.spec.when_empty.policy == "Order"
     assert found.status is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        (make_claim(timeout="soon"), "spec.timeout: 'soon' is no duration"),
+        (make_claim(lifetime="7d"), "spec.lifetime: '7d' is no duration"),
+        (make_claim(when_empty="OrderAfter", after="later"), "spec.whenEmpty.after: 'later' is no duration"),
+        (
+            make_claim(when_empty="Perhaps"),
+            "spec.whenEmpty.policy: write one of Order, OrderAfter, Wait, Fail",
+        ),
+    ],
+)
+def test_what_an_older_schema_let_in_is_named(claim: Claim, says: str) -> None:
+    assert claim.trouble.startswith(says)
+
+
+def test_an_ordinary_claim_is_no_trouble() -> None:
+    assert not make_claim(timeout="5m", lifetime="1h30m", when_empty="OrderAfter", after="35ms").trouble
+
+
+def test_of_a_claim_whose_spec_does_not_fit_the_rest_is_read() -> None:
+    body = msgspec.json.encode(
+        {
+            "metadata": {"name": "odd", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
+            "spec": {"poolRef": "pool"},
+            "status": {"phase": "Bound", "virtualMachines": [{"name": "vm", "uid": "vm-uid"}]},
+        }
+    )
+    claim = decode_claim(body)
+    assert claim.trouble.startswith("spec can't be read: Expected `object`, got `str`")
+    assert claim.names("vm-uid")
+    assert claim.phase is State.BOUND
+
+
+def test_what_is_no_claim_at_all_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decode_claim(b'{"metadata": 5}')

@@ -155,6 +155,15 @@ def test_a_claim_that_does_not_wait_any_more_leaves_the_line(desk: Desk, claim: 
     assert desk.pairs() == []
 
 
+def test_a_claim_that_can_not_be_followed_gets_no_vm_until_it_is_changed(desk: Desk) -> None:
+    desk.pool()
+    desk.warm("a")
+    desk.claims("one", lifetime="soon")
+    assert desk.pairs() == []
+    desk.claims("one", lifetime="1h")
+    assert desk.pairs() == [("one", "a")]
+
+
 def test_a_claim_that_is_gone_leaves_the_line(desk: Desk) -> None:
     desk.pool()
     desk.claims("one", "two")
