@@ -11,7 +11,7 @@ IMAGE ?=
 STAND_IN ?= 0
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench generate e2e e2e-kind image
+.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials generate e2e e2e-kind image
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,9 @@ e2e-kind: $(VENV)/.installed  ## the specs on a kind cluster with KubeVirt (STAN
 
 image: $(VENV)/.installed  ## the controller's container image, IMAGE=name:tag
 	@$(BIN)/python -m e2e.kind.engine build $(IMAGE)
+
+trials: $(VENV)/.installed  ## bursts, kills, frozen leaders, outages, chaos at full size: twenty minutes
+	@$(BIN)/python -m tests.trials
 
 generate: $(VENV)/.installed  ## CRD manifests, the chart's copies of them, and the state-machine page
 	$(BIN)/python -m crds.generate

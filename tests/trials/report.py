@@ -1,0 +1,90 @@
+"""The table that a person reads of trials that passed or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.trials.absences import Absence
+from tests.trials.bursts import Burst, Line
+from tests.trials.chaos import Chaos
+from tests.trials.deaths import Death
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was tried, how often, what came of it; `failure` is empty when it passed."""
+
+    trial: str
+    times: int
+    figures: str
+    failure: str = ""
+
+
+def of_bursts(found: Sequence[Burst]) -> str:
+    return "; ".join(
+        (
+            f"{found[0].claims} claims each",
+            f"first {_range([each.first for each in found])}",
+            f"the warm ones gone after {_range([each.last_of_warm for each in found])}",
+            f"last {_range([each.last for each in found])}",
+            f"overtaken at worst by {max(each.overtaken for each in found):.2f} s",
+            f"{max(each.requests_per_claim for each in found):.1f} requests a claim at most",
+        )
+    )
+
+
+def of_line(found: Line) -> str:
+    return (
+        f"{found.claims} claims {found.apart:g} s apart on {found.warm} warm: strict order; "
+        f"the first waited {found.wait_first:.2f} s, the last {found.wait_last:.1f} s"
+    )
+
+
+def of_deaths(found: Sequence[Death]) -> str:
+    died = sum(len(each.after) for each in found)
+    return "; ".join(
+        (
+            f"{died} kills, {sum(each.claims for each in found)} claims",
+            f"{sum(each.deleted for each in found)} of them deleted meanwhile",
+            f"{sum(each.bound for each in found)} bound",
+            f"{sum(each.ended for each in found)} ended with a reason",
+            f"{sum(each.published for each in found)} published at the first death",
+            f"{sum(each.held for each in found)} handed over and not published then",
+            f"at rest after {_range([each.recovered for each in found])}",
+        )
+    )
+
+
+def of_absences(found: Sequence[Absence]) -> str:
+    away = f"away {_range([each.away for each in found])}; " if any(each.away for each in found) else ""
+    return (
+        f"{sum(each.claims for each in found)} claims, {away}"
+        f"at rest after {_range([each.recovered for each in found])}"
+    )
+
+
+def of_chaos(found: Chaos) -> str:
+    deeds = ", ".join(f"{number} {deed}" for deed, number in sorted(found.deeds.items()))
+    return (
+        f"{found.seconds:g} s: {deeds}; {found.bound} bound; "
+        f"{found.requests_per_claim:.1f} requests a claim; "
+        f"memory {found.memory_third:.0f} MiB after a third, {found.memory_end:.0f} MiB at the end; "
+        f"at rest after {found.recovered:.1f} s"
+    )
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    table = Table("trial", "times", "what came of it", "verdict", show_lines=True)
+    for row in rows:
+        table.add_row(
+            row.trial, str(row.times), row.failure or row.figures, "FAILED" if row.failure else "ok"
+        )
+    console.print(table)
+
+
+def _range(seconds: Sequence[float]) -> str:
+    return f"{min(seconds):.2f}–{max(seconds):.2f} s" if len(seconds) > 1 else f"{seconds[0]:.2f} s"
