@@ -2,13 +2,14 @@
 
 They have a control plane of their own, whose only controller is the installed one. On another cluster
 (BULLPEN_E2E_KUBECONFIG; `make e2e KUBECONFIG=file`) they run unchanged, and with BULLPEN_E2E_IMAGE the
-chart's Deployment runs the controller there. The fixtures have the names of those in
-`tests/support/fixtures.py`, so that what is built on them (`namespace`, `auditor`) works here too.
+chart's Deployment runs the controller there; afterwards the definitions stay. The fixtures have the names of
+those in `tests/support/fixtures.py`, so that what is built on them (`namespace`, `auditor`) works here too.
 """
 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,10 +20,12 @@ from e2e.cluster import start_simulator
 from e2e.controlplane.plane import ControlPlane
 from e2e.install import REDUCED_KUBEVIRT
 from e2e.rest import Rest
-from e2e.specs.installation import Installation
+from e2e.specs.installation import NAMESPACE, Installation
+from e2e.specs.words import TEMPLATE, wait
 from e2e.tools.programs import BuildError, NoProgramError, find_or_build
 from tests.support.auditing import AuditorThread
 from tests.support.kubectl import Kubectl, KubectlError
+from tests.support.manifests import apply, claim_manifest
 
 _GIVEN = "BULLPEN_E2E_KUBECONFIG"
 
@@ -65,9 +68,12 @@ def kubectl(control_plane: ControlPlane) -> Kubectl:
 
 @pytest.fixture(scope="session")
 def simulator(control_plane: ControlPlane, kubectl: Kubectl) -> None:
-    """Something that runs VMs: the cluster's KubeVirt, or the stand-in where it has none."""
+    """Something that runs VMs: the cluster's KubeVirt, or the stand-in where it has none (nor a stand-in)."""
     with suppress(KubectlError):
         kubectl("get", "kubevirts", "--all-namespaces")
+        return
+    nodes = kubectl("get", "nodes", "--selector=simulator.bullpen.dev/node", "--no-headers").splitlines()
+    if any(line.split()[1] == "Ready" for line in nodes):
         return
     kubectl("apply", "-f", str(REDUCED_KUBEVIRT))
     kubectl("wait", "--for=condition=Established", "-f", str(REDUCED_KUBEVIRT))
@@ -91,8 +97,24 @@ def installation(
         with suppress(KubectlError):  # pools of the specs' namespaces, which need the controller to go
             kubectl("wait", "--for=delete", "wp", "--all", "--all-namespaces", "--timeout=60s", seconds=70)
         installed.remove()
+        kubectl("delete", "namespace", NAMESPACE, seconds=120)
     else:
         installed.stop_controller()
+
+
+@pytest.fixture(scope="session")
+def collected(kubectl: Kubectl, installation: Installation) -> None:  # noqa: ARG001 - its definitions
+    """The garbage collector knows the kinds by now; it ignores new ones for up to half a minute.
+
+    Until then a claim that is orphaned would lose its VM: the collector has not seen that there is one.
+    """
+    nobody = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": str(uuid.uuid4())}
+    meta = {"name": "left-behind", "ownerReferences": [nobody]}
+    halted = {"spec": {**TEMPLATE["spec"], "runStrategy": "Halted"}}
+    vm = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": meta, **halted}
+    apply(kubectl, "default", claim_manifest("left-behind") | {"metadata": meta}, vm)
+    for kind in ("vmc", "vm"):
+        wait(kubectl, "default", f"{kind}/left-behind", "delete")
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,7 @@ def test_a_claim_on_a_missing_pool_waits_and_binds_when_the_pool_appears(
     wait(kubectl, namespace, "vmc/early", "condition=Ready")
 
 
+@pytest.mark.usefixtures("collected")
 def test_a_claim_that_is_orphaned_leaves_its_vm_to_the_user(kubectl: Kubectl, namespace: str) -> None:
     make_pool(kubectl, namespace, "ci", warm=1)
     make_claim(kubectl, namespace, "job", "ci")
@@ -72,6 +73,7 @@ def test_a_claim_that_is_orphaned_leaves_its_vm_to_the_user(kubectl: Kubectl, na
     assert "ownerReferences" not in get(kubectl, namespace, "vm", mine)["metadata"]
 
 
+@pytest.mark.usefixtures("collected")
 def test_deleting_a_claim_in_the_foreground_waits_for_its_vm(kubectl: Kubectl, namespace: str) -> None:
     make_pool(kubectl, namespace, "ci", warm=1)
     make_claim(kubectl, namespace, "job", "ci")

@@ -16,7 +16,12 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
-def claimed(kubectl: Kubectl, namespace: str, bullpen: Installation) -> str:  # noqa: ARG001 - it serves
+def claimed(
+    kubectl: Kubectl,
+    namespace: str,
+    bullpen: Installation,  # noqa: ARG001 - it serves
+    collected: None,  # noqa: ARG001 - what is deleted is cleaned up after
+) -> str:
     """A full pool `ci` of two, and the name of the VM that the claim `job` holds."""
     make_pool(kubectl, namespace, "ci", warm=2)
     make_claim(kubectl, namespace, "job", "ci")

@@ -17,7 +17,7 @@ from e2e.specs.words import condition, full, make_claim, make_pool, names, vm_of
 from e2e.tools.programs import find_or_build
 from tests.support.kubectl import Kubectl
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.usefixtures("collected")]
 PAGE = ROOT / "docs" / "uninstall.md"
 
 
