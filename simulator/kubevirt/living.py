@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from simulator.kubevirt import filling
 from simulator.kubevirt.behaviour import Failure, Profile
 from simulator.kubevirt.life import Life, kept
-from simulator.kubevirt.objects import VMI, holds, reason
+from simulator.kubevirt.objects import VM_FINALIZER, VMI, holds, reason
 from simulator.kubevirt.script import Script, Verb, Write, lagging, ordered
 from simulator.kubevirt.statuses import (
     GUEST_DOWN,
@@ -27,6 +27,8 @@ _IP_GAP = 0.05  # seconds without an address when the agent connects
 
 def living(life: Life, vmi: VMI, node_grace: float) -> Script:
     writes: list[Write] = []
+    if life.profile is Profile.OBSERVED and VM_FINALIZER not in life.vm.metadata.finalizers:
+        writes.append(Write(0.0, Verb.FINALIZE, "finalizer"))  # somebody took it off
     if vmi.paused != life.how.pause:
         writes += _pause(life, vmi) if life.how.pause else _unpause(life, vmi)
     elif life.profile is Profile.OBSERVED and not _told(life, vmi):

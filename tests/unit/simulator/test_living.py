@@ -46,6 +46,10 @@ def test_a_vm_whose_status_is_behind_is_brought_up() -> None:
     assert conditions_of(write)["Ready"] == "True"
 
 
+def test_a_finalizer_that_somebody_took_off_is_put_back() -> None:
+    assert verbs(lived(opened_vm(status=READY, finalizers=[]))) == [Verb.FINALIZE]
+
+
 def test_in_the_minimal_profile_the_vms_status_is_never_touched() -> None:
     assert lived(opened_vm(), profile=Profile.MINIMAL) == ()
 
