@@ -32,7 +32,7 @@ class _Continue(msgspec.Struct, frozen=True):
 
 
 class _Page(msgspec.Struct):
-    items: list[KubeObject] = []
+    items: list[KubeObject] | None = None  # null in an empty list of metadata
     metadata: _Continue = _Continue()
 
 
@@ -97,7 +97,7 @@ class Resync:
             page = _PAGES.decode(
                 await self._client.get(path, params, step=StepName.RESYNC, accept=METADATA_ONLY)
             )
-            for each in page.items:
+            for each in page.items or ():
                 await self._mend(each.metadata)
             if not page.metadata.next:
                 return

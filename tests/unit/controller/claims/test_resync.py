@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from controller.claims.resync import missing_labels, put_back
+from controller.claims.resync import Resync, missing_labels, put_back
 from controller.kube.objects import ObjectMeta, OwnerReference
+from controller.kube.store import Store
 from crds import names
 from tests.support.builders import claim_owner, make_bound_claim, pool_owner
 from tests.support.patching import applied, refused
+from tests.unit.kube.fake_api import says, serving
 
 POOL_LABELS = {names.LABEL_POOL: "pool", names.LABEL_POOL_UID: "pool-uid", names.LABEL_STATE: "Pooled"}
 
@@ -85,3 +87,11 @@ def test_the_patch_is_refused_when_the_owner_has_changed() -> None:
     before = meta(pool_owner(), app="x")
     raw = {"metadata": {"uid": "vm-uid", "labels": {"app": "x"}, "ownerReferences": []}}
     assert refused(raw, put_back(before, {names.LABEL_STATE: "Pooled"}))
+
+
+async def test_a_cluster_without_a_vm_is_looked_at_too() -> None:
+    async with serving() as api, api.client() as client:
+        api.will(says(200, {"metadata": {"resourceVersion": "7"}, "items": None}))
+        await Resync(client, Store(), 1.0).look()
+        [asked] = api.asked
+        assert asked.path == "/apis/kubevirt.io/v1/virtualmachines"
