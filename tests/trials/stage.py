@@ -10,7 +10,7 @@ import secrets
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
 BOOT = "300ms..800ms"
 _REST = 90.0  # seconds for everything to be repaired: a dead leader's lease, the garbage collector, boots
 _LOOK = 0.25
-QUIET = 4.0  # seconds at rest over which a controller is watched for spinning
+QUIET = 3.0  # seconds at rest over which a controller is watched for spinning
 _IDLE_STEPS = ("lease", "watch", "list", "resync")
 
 
@@ -93,30 +93,7 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """Trials on this control plane; the auditor's events of each go into `recordings`, if given."""
     async with Api(load_cluster(plane.kubeconfig)) as api:
-        found = Stage(plane, api, directory, say, recordings)
-        await _collector_knows(api)
-        yield found
-
-
-async def _collector_knows(api: Api) -> None:
-    """The garbage collector overlooks a new definition for up to half a minute: wait until it does not."""
-    with suppress(ApiError):  # it is there from an earlier time
-        await api.post("/api/v1/namespaces", {"metadata": {"name": "collected"}})
-    owner = {"apiVersion": API_VERSION, "kind": "VirtualMachineClaim", "name": "absent", "uid": "absent"}
-    path = VMS.format("collected")
-    template = vm_template()["spec"]
-    vm = {
-        "apiVersion": "kubevirt.io/v1",
-        "kind": "VirtualMachine",
-        "metadata": {"name": "orphan", "ownerReferences": [owner]},
-        "spec": {"runStrategy": "Halted", **template},
-    }
-    await api.post(path, vm)
-    deadline = time.monotonic() + _REST
-    while (await api.list(path)).items:
-        if time.monotonic() > deadline:
-            raise TrialError("the garbage collector does not collect")
-        await asyncio.sleep(_LOOK)
+        yield Stage(plane, api, directory, say, recordings)
 
 
 @dataclass
