@@ -27,6 +27,9 @@ class Refused(Exception):  # noqa: N818 - it is the server's answer, and an erro
         super().__init__(f"{status}: {message}")
 
 
+_TURNS = 3  # of the loop: an aborted transport tells its protocol, which tells its socket
+
+
 @dataclass(slots=True)
 class Connection:
     """One API server; only ever read from."""
@@ -51,9 +54,12 @@ class Connection:
         return cls(configuration.host.rstrip("/"), configuration, aiohttp.ClientSession(connector=connector))
 
     async def close(self) -> None:
-        """Let go of the sockets."""
+        """Let go of the sockets, without the farewells of TLS: the loop may end before they do."""
+        if self._session.connector is not None:
+            await self._session.connector.close(abort_ssl=True)
         await self._session.close()
-        await asyncio.sleep(0)  # lets the loop drop what was just closed
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
 
     async def get(self, path: str, params: dict[str, str], accept: str = "application/json") -> Object:
         """One JSON answer.

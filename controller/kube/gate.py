@@ -34,13 +34,17 @@ class Ticket:
 class Gate:
     """Admits at most `slots` writes at once.
 
-    While a hand-over is queued or in flight, at most `refills_beside` refills are in flight: they take the
-    API server's time from people who wait. A waiter older than `patience` seconds goes before all others,
+    At most `refills` refills are in flight, and `refills_beside` while a hand-over is queued or in flight:
+    each costs the API server and KubeVirt many times its own write, and takes their time from people who
+    wait. A waiter older than `patience` seconds goes before all others,
     but one such at a time, so that under overload the order of classes still holds.
     """
 
-    def __init__(self, slots: int, *, refills_beside: int = 1, patience: float = 5.0) -> None:
+    def __init__(
+        self, slots: int, *, refills: int = 3, refills_beside: int = 1, patience: float = 5.0
+    ) -> None:
         self._slots = slots
+        self._refills = refills
         self._refills_beside = refills_beside
         self._patience = patience
         self._waiting: dict[Priority, deque[Ticket]] = {priority: deque() for priority in Priority}
@@ -94,6 +98,8 @@ class Gate:
         return heads[0]
 
     def _held(self, priority: Priority) -> bool:
-        if priority is not Priority.REFILL or self._in_flight[Priority.REFILL] < self._refills_beside:
+        if priority is not Priority.REFILL:
             return False
-        return bool(self._waiting[Priority.HAND_OVER] or self._in_flight[Priority.HAND_OVER])
+        handing_over = self._waiting[Priority.HAND_OVER] or self._in_flight[Priority.HAND_OVER]
+        bound = self._refills_beside if handing_over else self._refills
+        return self._in_flight[Priority.REFILL] >= bound

@@ -14,7 +14,7 @@ import structlog
 
 from controller.claims.drain import Drain, Outcome
 from controller.claims.execute import VM_PATH, Executor
-from controller.claims.protocol import StepName
+from controller.claims.protocol import Done, StepName
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
 from controller.kube.store import Store
@@ -61,7 +61,13 @@ class PoolWriter:
         self._client = client
         self._vms = vms
         self._executor = executor
+        self._namespace = namespace
         self._path = VM_PATH.format(namespace)
+        self._under_way: set[str] = set()
+
+    def unseen(self) -> int:
+        """Creations under way whose VM no watch has shown yet: one that was shown counts there already."""
+        return sum(self._vms.by_name(self._namespace, name) is None for name in self._under_way)
 
     async def dry_run(self, pool: VirtualMachinePool, revision: str) -> Refusal | None:
         """Would the API server take this revision? None if so. Raises ApiError when it can't be known."""
@@ -81,7 +87,23 @@ class PoolWriter:
 
     async def create(self, pool: VirtualMachinePool, revision: str) -> Refusal | None:
         """Make one VM. Its object is in the store when this returns None."""
-        body = render(pool, revision, suffix())
+        while True:
+            body = render(pool, revision, suffix())
+            name = body["metadata"]["name"]
+            self._under_way.add(name)
+            try:
+                await self._post(body)
+            except errors.AlreadyExists:
+                continue  # the name is another's: names are never used twice
+            except errors.ApiError as error:
+                return _refusal(error)
+            else:
+                return None
+            finally:
+                self._under_way.discard(name)
+
+    async def _post(self, body: dict[str, Any]) -> None:
+        """The same creation until the answer is definite. Raises ApiError."""
         pause = 0.05
         while True:
             try:
@@ -90,16 +112,14 @@ class PoolWriter:
                 )
             except errors.AlreadyExists:
                 if await self._made_before(body):
-                    return None
-                body = render(pool, revision, suffix())  # the name is another's: names are never used twice
+                    return
+                raise
             except (errors.UnknownOutcome, errors.TooManyRequests, errors.NotLeading):
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))
                 pause = min(5.0, 2 * pause)
-            except errors.ApiError as error:
-                return _refusal(error)
             else:
                 self._vms.apply(_VM.decode(answer))
-                return None
+                return
 
     async def _made_before(self, body: dict[str, Any]) -> bool:
         """Whether an earlier try of unknown outcome made this very VM."""
@@ -114,13 +134,14 @@ class PoolWriter:
         return True
 
     async def remove(self, instance: Instance, inventory: Inventory) -> bool:
-        """Drain one VM. The caller has reserved it. True when its deletion is under way."""
+        """Drain one VM. The caller has reserved it, and it stays so once its deletion is under way."""
+        done = Done(Outcome.GIVEN_UP)
         try:
             _, done = await self._executor.drive(Drain.of(instance.vm))
         finally:
-            inventory.release(instance)
-        if done.outcome != Outcome.GONE:
-            log.info("VM not removed", vm=instance.name, outcome=done.outcome, why=done.message)
+            if done.outcome != Outcome.GONE:
+                inventory.release(instance)
+                log.info("VM not removed", vm=instance.name, outcome=done.outcome, why=done.message)
         return done.outcome == Outcome.GONE
 
     async def owned(self, pool: VirtualMachinePool) -> list[str]:

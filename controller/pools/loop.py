@@ -52,7 +52,7 @@ class PoolLoop:
         self._brake = _restored(record.pool, space.now())
         self._failed: set[str] = set()
         self._last_failure = ""
-        self._creating = 0
+        self._planned = 0
         self._removing: set[str] = set()
         self._trouble: Trouble | None = None
         self._checked = False
@@ -182,7 +182,7 @@ class PoolLoop:
             handing_over=inventory.count(State.WARM) - inventory.idle(State.WARM),
             backorders=len(queue.orders),
             pending=len(queue),
-            creating=self._creating,
+            creating=self._creating(),
             removing=len(leaving) + inventory.count(State.TERMINATING),
             oldest_pending=oldest,
             brake=self._brake,
@@ -203,8 +203,12 @@ class PoolLoop:
 
     def _needs_removal(self) -> bool:
         inventory, queue = self.record.inventory, self.record.queue
-        stock = inventory.idle(State.WARM) + sum(inventory.count(s) for s in IN_FLIGHT) + self._creating
+        stock = inventory.idle(State.WARM) + sum(inventory.count(s) for s in IN_FLIGHT) + self._creating()
         return self.record.deleting or stock > self.pool.spec.warm.replicas + len(queue.orders)
+
+    def _creating(self) -> int:
+        """VMs that will be there and that nothing shows yet."""
+        return self._planned + self._writer.unseen()
 
     def _idle(self, state: State) -> list[Instance]:
         return [each for each in self.record.inventory.by_state[state].values() if not each.busy]
@@ -216,7 +220,7 @@ class PoolLoop:
             case Check():
                 await self._dry_run()
             case Create(count=count):
-                self._creating += count
+                self._planned += count
                 self.space.desk.start(self._create(count))
             case Remove(instances=instances):
                 for instance in instances:
@@ -246,22 +250,21 @@ class PoolLoop:
         try:
             while left > 0 and not self._trouble and not self._quota and not self.record.deleting:
                 size = min(batch, left)
-                results = await asyncio.gather(*(self._create_one() for _ in range(size)))
                 left -= size
+                results = await asyncio.gather(*(self._create_one() for _ in range(size)))
                 batch *= 2
                 if not all(results):
                     return
         finally:
-            self._creating -= max(0, left)
+            self._planned -= left
             self.wake.set()
 
     async def _create_one(self) -> bool:
+        self._planned -= 1  # from here on the writer counts it, until a watch shows the VM
         try:
             refusal = await self._writer.create(self.pool, self._revision)
         except errors.ApiError as error:
             refusal = Refusal(PoolReason.API_REFUSED, str(error))
-        finally:
-            self._creating -= 1
         if refusal is not None:
             self._refused(refusal)
         return refusal is None
