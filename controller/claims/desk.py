@@ -1,7 +1,7 @@
 """What all namespaces share: whether anything may be done at all, how much at once, and what is under way."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
@@ -16,6 +16,20 @@ class Desk:
         self.active = False
         self.room = max_hand_overs
         self.tasks: set[asyncio.Task[None]] = set()
+        self._waiting: dict[str, Callable[[], None]] = {}
+
+    def wait_for_room(self, namespace: str, wake: Callable[[], None]) -> None:
+        """This namespace has more to hand over than there is room for; `wake` is called when there is."""
+        self._waiting.setdefault(namespace, wake)
+
+    def give_back(self) -> None:
+        """A hand-over ended. Whoever waits is woken, and who was woken first is last the next time."""
+        self.room += 1
+        waiting, self._waiting = self._waiting, {}
+        for namespace in [*waiting][1:]:
+            self._waiting[namespace] = waiting[namespace]
+        for wake in waiting.values():
+            wake()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task of ours; a failure is logged and ends nothing else."""

@@ -142,7 +142,8 @@ class Namespace:
                 self.desk.room -= 1
                 self.desk.start(self._hand_over(assignment))
             if self.desk.room <= 0 and len(record.queue):
-                self._pools[name] = None  # served again when a hand-over ends
+                self._pools[name] = None
+                self.desk.wait_for_room(self.name, self.serve_soon)
             elif not record.deleting:
                 for entry in self.router.unserved(record):
                     self.desk.start(self.aftercare.nothing_warm(entry, name))
@@ -163,7 +164,7 @@ class Namespace:
             self._handed_over(chosen, handover.Outcome(done.outcome), done.message, ended)
         finally:
             self.put_down(uid)
-            self.desk.room += 1
+            self.desk.give_back()
             if instance.busy == "hand-over":
                 chosen.pool.inventory.release(instance)
             chosen.pool.queue.unassign(entry)
@@ -240,9 +241,13 @@ class Namespace:
 
     def _repair(self, uid: str) -> None:
         instance = self.router.instances.get(uid)
-        if instance is not None and not instance.busy:
-            self._inventory(instance).reserve(instance, "repair")
-            self.desk.start(self._repair_one(instance))
+        if instance is None:
+            return
+        if instance.busy:
+            self.router.check(instance)  # suspected again when it is released
+            return
+        self._inventory(instance).reserve(instance, "repair")
+        self.desk.start(self._repair_one(instance))
 
     async def _repair_one(self, instance: Instance) -> None:
         try:

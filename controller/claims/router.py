@@ -58,6 +58,7 @@ class Router:
     named: dict[str, str] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)
     _by_name: dict[str, Instance] = field(default_factory=dict)
+    _unchecked: set[str] = field(default_factory=set)
 
     # ---- pools
 
@@ -95,7 +96,7 @@ class Router:
     def inventory(self, pool_uid: str) -> Inventory:
         found = self.inventories.get(pool_uid)
         if found is None:
-            found = self.inventories[pool_uid] = Inventory(pool_uid)
+            found = self.inventories[pool_uid] = Inventory(pool_uid, self._released)
         return found
 
     # ---- claims
@@ -192,7 +193,10 @@ class Router:
         """
         meta = instance.vm.metadata
         claim_uid = meta.labels.get(names.LABEL_CLAIM_UID)
-        if instance.busy or not claim_uid or instance.state is not State.CLAIMED:
+        if instance.busy:
+            self._unchecked.add(instance.uid)  # what happens to it meanwhile is looked at at its release
+            return
+        if not claim_uid or instance.state is not State.CLAIMED:
             return
         claim = self.claims.get(claim_uid)
         fine = (
@@ -246,6 +250,11 @@ class Router:
 
     # ---- inside
 
+    def _released(self, instance: Instance) -> None:
+        if instance.uid in self._unchecked:
+            self._unchecked.discard(instance.uid)
+            self.check(instance)
+
     def _guest(self, vm: VirtualMachine) -> VirtualMachineInstance | None:
         """The VM's guest: of its name and owned by it, never a namesake's."""
         found = self.vmis.get(vm.metadata.name)
@@ -291,6 +300,7 @@ class Router:
 
     def _forget(self, instance: Instance) -> None:
         self._uncarry(instance)
+        self._unchecked.discard(instance.uid)
         self.inventory(instance.vm.metadata.labels.get(names.LABEL_POOL_UID, "")).forget(instance.uid)
         if self._by_name.get(instance.name) is instance:
             del self._by_name[instance.name]

@@ -5,7 +5,7 @@ writes; it never forgets a VM before the API server does.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from controller.machines.instance import Derived, Observation, created_at, derive
@@ -50,8 +50,9 @@ class Instance:
 class Inventory:
     """All VMs that say they belong to one pool and that are ours."""
 
-    def __init__(self, pool_uid: str) -> None:
+    def __init__(self, pool_uid: str, on_release: Callable[[Instance], None] = lambda _: None) -> None:
         self.pool_uid = pool_uid
+        self.on_release = on_release
         self.rule: ReadinessRule | None = None
         self.order = ClaimOrder.OLDEST
         self.instances: dict[str, Instance] = {}
@@ -101,11 +102,12 @@ class Inventory:
         self._busy[instance.uid] = instance
 
     def release(self, instance: Instance) -> None:
-        """A step of ours on this VM ended; it is free again if it is warm still."""
+        """A step of ours on this VM ended; it is free again if it is warm still. `on_release` is told."""
         instance.busy = ""
         self._busy.pop(instance.uid, None)
         if instance.uid in self.instances and instance.state is State.WARM:
             heapq.heappush(self._free, self._rank(instance))
+        self.on_release(instance)
 
     def tick(self, now: float) -> list[Instance]:
         """Judge anew what time alone may have changed; the VMs whose state did."""

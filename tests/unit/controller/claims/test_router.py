@@ -307,7 +307,7 @@ def test_no_suspect_is_a_vm_that(desk: Desk, vm: VirtualMachine) -> None:
     assert desk.suspects == []
 
 
-def test_a_vm_in_hand_is_no_suspect(desk: Desk) -> None:
+def test_a_vm_in_hand_is_a_suspect_only_when_it_is_released(desk: Desk) -> None:
     record = desk.pool()
     desk.warm("held")
     desk.claims("one")
@@ -315,8 +315,29 @@ def test_a_vm_in_hand_is_no_suspect(desk: Desk) -> None:
     desk.router.vm_seen(HELD)
     assert desk.suspects == []
     record.inventory.release(assignment.instance)
-    desk.router.check(assignment.instance)
     assert desk.suspects == ["held"]
+
+
+def test_a_vm_to_which_nothing_happened_in_hand_is_not_looked_at_again(desk: Desk) -> None:
+    record = desk.pool()
+    desk.claims("one")
+    desk.router.vm_seen(HELD)
+    desk.forget()
+    record.inventory.reserve(desk.router.instances[HELD.metadata.uid], "repair")
+    record.inventory.release(desk.router.instances[HELD.metadata.uid])
+    assert desk.suspects == []
+
+
+def test_a_vm_that_another_leader_handed_over_while_we_removed_it_is_looked_at(desk: Desk) -> None:
+    record = desk.pool()
+    desk.warm("held")
+    desk.claims("one")
+    surplus = desk.router.instances["held-uid"]
+    record.inventory.reserve(surplus, "drain")
+    desk.router.vm_seen(HELD)
+    record.inventory.release(surplus)
+    assert desk.suspects == ["held"]
+    assert desk.pairs() == []
 
 
 def test_the_carriers_of_a_claim_are_looked_at_when_it_changes(desk: Desk) -> None:
