@@ -20,6 +20,7 @@ from controller.claims.desk import Desk
 from controller.claims.execute import Executor
 from controller.claims.handover import HandOver
 from controller.claims.objects import FOREGROUND, Claim
+from controller.claims.outcomes import Outcomes
 from controller.claims.plan import View, plan
 from controller.claims.queue import Waiting
 from controller.claims.records import PoolRecord
@@ -32,15 +33,11 @@ from controller.kube.store import Store
 from controller.machines.inventory import Instance
 from controller.machines.objects import Node, VirtualMachine
 from controller.machines.readiness import epoch
-from controller.metrics import CLAIM_WAIT, CLAIMS, HAND_OVERS_REFUSED, REPAIRS
+from controller.metrics import REPAIRS
 from crds import names
-from crds.conditions import ClaimReason
 
 log = structlog.get_logger()
 
-REFUSED_AGAIN = 1.0  # s: a VM that looks free and was refused is not tried again at once
-DENIED_AGAIN = 5.0  # s: admission said no to a hand-over: the pool's other claims wait as long
-NOT_APPLIED_AGAIN = 0.1  # s: 409, 429, or the API server could not be reached
 LOOK_AGAIN = 5.0  # s: after a task ended without success
 
 
@@ -61,11 +58,12 @@ class Namespace:
         self.desk = desk
         self.vms = vms
         self.claims = claims
-        self.router = Router(name, self.now, Hooks(self._changed, self._review, self._suspect), node_of)
+        self.router = Router(name, self.now, Hooks(self.changed, self._review, self._suspect), node_of)
         self.executor = Executor(client, name, vms, claims, self._writer)
         self.pool_changed: Callable[[str], None] = lambda _pool: None
         self.aftercare = Aftercare(self)
         self.announcer = Announcer(self)
+        self.outcomes = Outcomes(self)
         self.in_hand: set[str] = set()
         self._missed: set[str] = set()
         self._locks: dict[str, asyncio.Lock] = {}
@@ -88,7 +86,7 @@ class Namespace:
         for uid in self.router.claims:
             self._review(uid)
         for pool in (*self.router.pools, *self.router.queues):
-            self._changed(pool)
+            self.changed(pool)
 
     def look_again(self, uid: str, at: float) -> None:
         """Review this claim at that time (epoch seconds), or before if it changes."""
@@ -109,7 +107,7 @@ class Namespace:
 
     # ---- dirty
 
-    def _changed(self, pool: str) -> None:
+    def changed(self, pool: str) -> None:
         self._pools[pool] = None
         self.serve_soon()
 
@@ -161,14 +159,14 @@ class Namespace:
         try:
             work = HandOver(entry.claim, instance.vm, instance.vmi, self._terms(chosen.pool, entry))
             ended, done = await self.executor.drive(work)
-            self._handed_over(chosen, handover.Outcome(done.outcome), done.message, ended)
+            self.outcomes.follow(chosen, handover.Outcome(done.outcome), done.message, ended)
         finally:
             self.put_down(uid)
             self.desk.give_back()
             if instance.busy == "hand-over":
                 chosen.pool.inventory.release(instance)
             chosen.pool.queue.unassign(entry)
-            self._changed(chosen.pool.name)
+            self.changed(chosen.pool.name)
             self._review(uid)
             self.router.check(instance)
 
@@ -177,64 +175,6 @@ class Namespace:
         now = self.now()
         return Terms(
             pool.name, pool.uid, now, now - entry.arrived, lifetime_default=default, lifetime_max=bound
-        )
-
-    def _handed_over(self, chosen: Assignment, outcome: handover.Outcome, why: str, ended: HandOver) -> None:
-        now = self.now()
-        if outcome is handover.Outcome.BOUND:
-            chosen.pool.denied = ""
-            CLAIM_WAIT.labels(chosen.pool.name, "bound").observe(max(0.0, ended.terms.waited))
-            CLAIMS.labels("warm" if chosen.entry.told_position == 0 else "waited").inc()
-            return
-        HAND_OVERS_REFUSED.labels(outcome.value).inc()
-        log.info(
-            "hand-over refused",
-            claim=chosen.entry.claim.name,
-            vm=chosen.instance.name,
-            outcome=outcome,
-            why=why,
-        )
-        match outcome:
-            case handover.Outcome.VM_TAKEN:
-                self._set_aside(chosen)
-            case handover.Outcome.METADATA_REFUSED:
-                self._park(chosen, why, now)
-            case handover.Outcome.DENIED:
-                chosen.pool.denied = why
-                self._hold(chosen.pool, DENIED_AGAIN)
-            case handover.Outcome.NOT_APPLIED:
-                self._hold(chosen.pool, NOT_APPLIED_AGAIN)
-            case _:
-                pass  # held: `check` suspects the VM, and repair decides by its table
-
-    def _hold(self, pool: PoolRecord, delay: float) -> None:
-        """Hand nothing over from this pool for a while; its claims keep their places."""
-        pool.held = True
-
-        def go_on() -> None:
-            pool.held = False
-            self._changed(pool.name)
-
-        self._later(delay, go_on)
-
-    def _set_aside(self, chosen: Assignment) -> None:
-        """The VM was refused: what the read showed decides; one that still looks free waits a little."""
-        instance, inventory = chosen.instance, chosen.pool.inventory
-        inventory.reserve(instance, "set-aside")
-
-        def free() -> None:
-            inventory.release(instance)
-            self._changed(chosen.pool.name)
-
-        self._later(REFUSED_AGAIN, free)
-
-    def _park(self, chosen: Assignment, why: str, now: float) -> None:
-        delay = min(300.0, 10.0 * 2**chosen.entry.setbacks)
-        chosen.pool.queue.park(chosen.entry, now + delay)
-        conflict = why.startswith("the VM has")
-        reason = ClaimReason.METADATA_CONFLICT if conflict else ClaimReason.METADATA_REFUSED
-        self.desk.start(
-            self.aftercare.tell(chosen.entry, reason, f"spec.metadata can't be put onto a VM: {why}")
         )
 
     # ---- repair and review
@@ -271,7 +211,7 @@ class Namespace:
         REPAIRS.labels(done.outcome).inc()
         log.info("repaired", vm=instance.name, outcome=done.outcome)
         if done.outcome == RepairOutcome.GIVEN_UP:
-            self._later(LOOK_AGAIN, lambda: self.router.check(instance))
+            self.later(LOOK_AGAIN, lambda: self.router.check(instance))
         self._review(claim_uid)
 
     def _look(self, uid: str) -> None:
@@ -347,7 +287,7 @@ class Namespace:
     def _inventory(self, instance: Instance) -> Any:
         return self.router.inventory(instance.vm.metadata.labels.get(names.LABEL_POOL_UID, ""))
 
-    def _later(self, delay: float, then: Callable[[], object]) -> None:
+    def later(self, delay: float, then: Callable[[], object]) -> None:
         asyncio.get_running_loop().call_later(delay, then)
 
     def _writer(self, claim_uid: str) -> AbstractAsyncContextManager[object]:

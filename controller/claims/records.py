@@ -34,14 +34,18 @@ class BootTimes:
 
 @dataclass(slots=True)
 class PoolRecord:
-    """A pool as the router needs it: whom it serves from, and whether it may hand over now."""
+    """A pool as the router needs it: whom it serves from, and whether it may hand over now.
+
+    `held` counts the reasons why it may not, each of which passes; `setbacks` how often in a row that was so.
+    """
 
     pool: VirtualMachinePool
     inventory: Inventory
     queue: Queue
     boots: BootTimes = field(default_factory=BootTimes)
     trouble: str = ""
-    held: bool = False
+    held: int = 0
+    setbacks: int = 0
     denied: str = ""
 
     @property
