@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -66,7 +67,7 @@ class Namespace:
         self.outcomes = Outcomes(self)
         self.in_hand: set[str] = set()
         self._missed: set[str] = set()
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._pools: dict[str, None] = {}
         self._claims: dict[str, None] = {}
         self._suspects: dict[str, None] = {}
@@ -273,7 +274,6 @@ class Namespace:
         """
         left = self.router.claim_gone(claim)
         self.aftercare.forget(claim.uid)
-        self._locks.pop(claim.uid, None)
         self._missed.discard(claim.uid)
         for instance in left:
             if claim.going or not watched or instance.busy or not self.desk.active:
@@ -291,7 +291,7 @@ class Namespace:
         asyncio.get_running_loop().call_later(delay, then)
 
     def _writer(self, claim_uid: str) -> AbstractAsyncContextManager[object]:
-        """The one writer of a claim's status at a time."""
+        """The one writer of a claim's status at a time. A lock is there while somebody has or wants it."""
         return self._locks.setdefault(claim_uid, asyncio.Lock())
 
     def _arm(self) -> None:
