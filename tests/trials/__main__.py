@@ -56,6 +56,10 @@ async def _chaos(where: Stage, seed: int) -> tuple[int, str]:
     return 1, report.of_chaos(await chaos(where, seed=seed))
 
 
+async def _chaos_and_deaths(where: Stage, seed: int) -> tuple[int, str]:
+    return 1, report.of_chaos(await chaos(where, seconds=90.0, seed=seed, kill_every=5.0))
+
+
 TRIALS: dict[str, tuple[str, Trial]] = {
     "bursts": ("200 claims at once on 50 warm VMs", _bursts),
     "line": ("claims a second apart, too few VMs", _line),
@@ -64,6 +68,7 @@ TRIALS: dict[str, tuple[str, Trial]] = {
     "rivals": ("two controllers that both lead", _rivals),
     "outages": ("the API server killed in a burst", _outages),
     "chaos": ("everything at once", _chaos),
+    "doom": ("everything at once, and kills", _chaos_and_deaths),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
 from time import monotonic
@@ -51,12 +51,16 @@ WISHES: list[tuple[int, Json]] = [
 
 @dataclass(frozen=True)
 class Chaos:
-    """How it went: deeds by kind, claims that were bound, memory in MiB after a third and at the end."""
+    """How it went: deeds by kind, claims that were bound, memory in MiB after a third and at the end.
+
+    Requests and memory are those of one controller, and say little where it died.
+    """
 
     seconds: float
     deeds: dict[str, int]
     claims: int
     bound: int
+    deaths: int
     requests_per_claim: float
     memory_third: float
     memory_end: float
@@ -159,63 +163,91 @@ class Hands:
         return f"{VMS.format(self._scene.namespace)}/{vm['metadata']['name']}"
 
 
-async def chaos(stage: Stage, *, seconds: float = 60.0, seed: int = 1) -> Chaos:
-    """So many seconds of it, and then rest.
+async def chaos(stage: Stage, *, seconds: float = 60.0, seed: int = 1, kill_every: float = 0.0) -> Chaos:
+    """So many seconds of it, and then rest; with `kill_every` the controller dies about that often (seconds).
 
     Raises:
         TrialError: a leak, a stuck claim, a broken invariant, memory that grows, a controller that spins.
     """
     async with stage.scene("chaos") as scene:
-        with scene.controller() as controller:
-            await scene.ready(controller)
+        with ExitStack() as living:
+            reign = Reign(scene, living, Random(seed))
+            await reign.succeed()
             for pool in ("one", "two"):
                 await scene.make_pool(pool, 8, at_once=10, most=60)
             await scene.at_rest()
-            hands, sent = Hands(scene, Random(seed)), await requests(controller)
-            memory = await _wreak(hands, controller, seconds)
-            used = await requests(controller)
+            hands, sent = Hands(scene, Random(seed)), await requests(reign.controller)
+            killing = asyncio.create_task(reign.end_every(kill_every))
+            memory = await _wreak(hands, reign, seconds)
+            killing.cancel()
+            await asyncio.gather(killing, return_exceptions=True)
             ended = monotonic()
             await scene.at_rest()
-            recovered, idle = monotonic() - ended, await idling(controller)
-            lives = scene.crowd.lives.values()
+            recovered, idle = monotonic() - ended, await idling(reign.controller)
+            used, lives = await requests(reign.controller), scene.crowd.lives.values()
             found = Chaos(
                 seconds,
                 dict(hands.done),
                 len(lives),
                 sum(each.served for each in lives),
+                reign.deaths,
                 (sum(used.values()) - sum(sent.values())) / len(lives),
                 memory[len(memory) // 3],
-                resident(controller),
+                memory[-1],
                 recovered,
                 idle,
             )
             stage.say(found)
-            _judge(found, controller)
+            _judge(found, reign.controller)
             await scene.crowd.delete_all()
             await scene.at_rest()
             return found
 
 
-async def _wreak(hands: Hands, controller: Controller, seconds: float) -> list[float]:
+class Reign:
+    """One controller after another."""
+
+    def __init__(self, scene: Scene, living: ExitStack, random: Random) -> None:
+        self.deaths = 0
+        self._scene = scene
+        self._living = living
+        self._random = random
+        self.controller = living.enter_context(scene.controller())
+
+    async def succeed(self) -> None:
+        await self._scene.ready(self.controller)
+
+    async def end_every(self, seconds: float) -> None:
+        """Kill whoever leads, again and again, at random times after the lease was taken."""
+        while seconds:
+            await asyncio.sleep(seconds * self._random.uniform(0.2, 1.8))
+            self.controller.kill()
+            self.deaths += 1
+            self.controller = self._living.enter_context(self._scene.controller())
+            await self.succeed()
+
+
+async def _wreak(hands: Hands, reign: Reign, seconds: float) -> list[float]:
     """Do deeds at RATE; the controller's memory about once a second."""
-    memory, deeds, end = [resident(controller)], set(), monotonic() + seconds
+    memory: list[float] = []
+    deeds: set[asyncio.Task[None]] = set()
+    end = monotonic() + seconds
     while (now := monotonic()) < end:
         deeds.add(asyncio.create_task(hands.do_one()))
-        if len(memory) < seconds - (end - now):
-            memory.append(resident(controller))
+        if len(memory) <= seconds - (end - now):
+            memory.append(resident(reign.controller))
         await asyncio.sleep(1 / RATE)
         for deed in {each for each in deeds if each.done()}:
             deeds.discard(deed)
             deed.result()
-    with suppress(ApiError):
-        await asyncio.gather(*deeds)
-    return memory
+    await asyncio.gather(*deeds)
+    return [*memory, resident(reign.controller)]
 
 
 def _judge(found: Chaos, controller: Controller) -> None:
     if found.idle.spins:
         raise TrialError(f"the controller spins at rest: {found.idle}")
-    if found.memory_end > GROWTH * found.memory_third:
+    if found.memory_end > GROWTH * found.memory_third and not found.deaths:
         raise TrialError(f"its memory grew from {found.memory_third:.0f} to {found.memory_end:.0f} MiB")
     if said := errors_in(controller):
         raise TrialError(f"the controller logged errors: {said[:3]}")

@@ -69,11 +69,13 @@ def of_absences(found: Sequence[Absence]) -> str:
 
 def of_chaos(found: Chaos) -> str:
     deeds = ", ".join(f"{number} {deed}" for deed, number in sorted(found.deeds.items()))
+    memory = (
+        f"{found.requests_per_claim:.1f} requests a claim; "
+        f"memory {found.memory_third:.0f} MiB after a third, {found.memory_end:.0f} MiB at the end"
+    )
     return (
         f"{found.seconds:g} s: {deeds}; {found.bound} bound; "
-        f"{found.requests_per_claim:.1f} requests a claim; "
-        f"memory {found.memory_third:.0f} MiB after a third, {found.memory_end:.0f} MiB at the end; "
-        f"at rest after {found.recovered:.1f} s"
+        f"{f'{found.deaths} kills' if found.deaths else memory}; at rest after {found.recovered:.1f} s"
     )
 
 
