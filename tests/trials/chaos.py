@@ -76,15 +76,17 @@ class Hands:
         self._scene = scene
         self._random = random
         self._number = 0
+        self._replacing = False
         self._pools = list(scene.warm)
         self._deeds: list[tuple[int, Callable[[], Awaitable[None]]]] = [
-            (9, self.claim),
-            (7, self.give_back),
-            (1, self.give_back_in_the_foreground),
-            (1, self.scale),
-            (1, self.delete_a_warm_vm),
-            (1, self.say_that_it_is_pooled),
-            (1, self.strip_a_label),
+            (36, self.claim),
+            (28, self.give_back),
+            (4, self.give_back_in_the_foreground),
+            (4, self.scale),
+            (4, self.delete_a_warm_vm),
+            (4, self.say_that_it_is_pooled),
+            (4, self.strip_a_label),
+            (1, self.replace_a_pool),
         ]
 
     async def do_one(self) -> None:
@@ -121,6 +123,18 @@ class Hands:
     async def scale(self) -> None:
         self.done["scaled"] += 1
         await self._scene.scale(self._random.choice(self._pools), self._random.randint(0, 12))
+
+    async def replace_a_pool(self) -> None:
+        """Delete it and make one of the same name: claims keep their VMs, and those that wait get new ones."""
+        if self._replacing:
+            return
+        self._replacing = True
+        pool = self._random.choice(self._pools)
+        try:
+            self.done["pools replaced"] += 1
+            await self._scene.replace_pool(pool)
+        finally:
+            self._replacing = False
 
     async def delete_a_warm_vm(self) -> None:
         if vm := await self._some_vm(Mark.POOLED, "deletes"):
