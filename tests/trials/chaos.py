@@ -125,7 +125,7 @@ class Hands:
         await self._scene.scale(self._random.choice(self._pools), self._random.randint(0, 12))
 
     async def replace_a_pool(self) -> None:
-        """Delete it and make one of the same name: claims keep their VMs, and those that wait get new ones."""
+        """Delete it and make one of the same name: claims keep their VMs, those that wait get new ones."""
         if self._replacing:
             return
         self._replacing = True

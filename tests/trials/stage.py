@@ -136,29 +136,6 @@ class Scene:
         await self.stage.api.post(f"{self._bullpen}/{POOLS}", manifest)
         self.warm[name] = warm
 
-    async def replace_pool(self, name: str) -> None:
-        """Delete the pool, wait until it is gone, and make one of the same name and size."""
-        path = f"{self._bullpen}/{POOLS}/{name}"
-        pool = orjson.loads(await self.stage.api.get(path))
-        await self.stage.api.delete(f"{path}?propagationPolicy=Background")
-        deadline = time.monotonic() + _REST
-        while await self._is_there(path):
-            if time.monotonic() > deadline:
-                raise TrialError(f"pool {name} was deleted and stayed")
-            await asyncio.sleep(_LOOK)
-        spec = {**pool["spec"], "warm": {"replicas": self.warm[name]}}
-        made = {"apiVersion": API_VERSION, "kind": pool["kind"], "metadata": {"name": name}, "spec": spec}
-        await self.stage.api.post(f"{self._bullpen}/{POOLS}", made)
-
-    async def _is_there(self, path: str) -> bool:
-        try:
-            await self.stage.api.get(path)
-        except ApiError as error:
-            if error.status == 404:
-                return False
-            raise
-        return True
-
     async def scale(self, name: str, warm: int) -> None:
         async with self._writing:
             path = f"{self._bullpen}/{POOLS}/{name}"
