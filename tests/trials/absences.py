@@ -84,11 +84,12 @@ async def _freeze(
     return await _end(scene, successor, after, woken - stopped, meanwhile, woken)
 
 
-async def rivals(stage: Stage, *, rounds: int, claims: int = 60, warm: int = 30) -> list[Absence]:
+async def rivals(stage: Stage, *, rounds: int, claims: int = 40, warm: int = 60) -> list[Absence]:
     """A second controller on another Lease serves the same burst: only the tests in the writes part the two.
 
-    Nothing comes to rest while both are there, since each makes up for what the other does; so one of them
-    is killed when all are served, and the other one puts everything right.
+    There are VMs for all: nothing comes to rest while both are there, since each makes up for what the other
+    does, and what boots is removed as surplus by one or the other. So one of them is killed when all are
+    served, and the other one puts everything right.
 
     Raises:
         TrialError: they broke an invariant, or something is left over.
