@@ -94,7 +94,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=TRIALS, default=list(TRIALS), metavar="NAME")
     parser.add_argument("--seed", type=int, default=1, help="of everything that is left to chance")
     options = parser.parse_args()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 160)
     directory = Path(tempfile.mkdtemp(prefix="bullpen-trials-"))
 
     async def run() -> list[Row]:

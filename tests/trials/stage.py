@@ -225,6 +225,7 @@ class Idling:
 
     requests: float
     cpu: float
+    steps: str = ""
 
     @property
     def spins(self) -> bool:
@@ -238,8 +239,10 @@ async def idling(controller: Controller, seconds: float = QUIET) -> Idling:
     await asyncio.sleep(seconds)
     after, used, took = await requests(controller), process.cpu_times(), time.monotonic() - began
     sent = {step: number - before.get(step, 0.0) for step, number in after.items()}
-    extra = sum(number for step, number in sent.items() if not step.startswith(_IDLE_STEPS))
-    return Idling(extra / took, (used.user + used.system - cpu.user - cpu.system) / took)
+    extra = {step: number for step, number in sent.items() if number and not step.startswith(_IDLE_STEPS)}
+    busy = used.user + used.system - cpu.user - cpu.system
+    steps = ", ".join(f"{number:g} {step}" for step, number in extra.items())
+    return Idling(round(sum(extra.values()) / took, 2), round(busy / took, 4), steps)
 
 
 async def requests(controller: Controller) -> dict[str, float]:
