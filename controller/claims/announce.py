@@ -57,6 +57,12 @@ class Announcer:
     def __init__(self, namespace: "Namespace") -> None:
         self._namespace = namespace
         self._at_work: set[str] = set()
+        self._telling: dict[str, asyncio.Task[None]] = {}
+
+    def hush(self, claim_uid: str) -> None:
+        """This claim is being served: what it was about to be told is nothing that it should wait for."""
+        if (telling := self._telling.get(claim_uid)) is not None:
+            telling.cancel()
 
     def wake(self, pool: str) -> None:
         if pool not in self._at_work:
@@ -87,7 +93,17 @@ class Announcer:
             place = None
             if record is not None:
                 place = status.place(position, estimated_ready(position, orders, median, now))
-            await self._namespace.aftercare.tell(entry, why.reason, why.message, place)
+            telling = asyncio.ensure_future(
+                self._namespace.aftercare.tell(entry, why.reason, why.message, place)
+            )
+            self._telling[entry.uid] = telling
+            try:
+                await asyncio.wait({telling})
+                if not telling.cancelled():
+                    telling.result()
+            finally:
+                telling.cancel()
+                del self._telling[entry.uid]
 
     def _stale(self, entry: Waiting, position: int, why: Situation, now: float) -> bool:
         if worth_telling(entry, position, now):

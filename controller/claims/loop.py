@@ -139,6 +139,7 @@ class Namespace:
         if record is not None:
             for assignment in self.router.assign(record, self.desk.room):
                 self.desk.room -= 1
+                self.announcer.hush(assignment.entry.uid)
                 self.desk.start(self._hand_over(assignment))
             if self.desk.room <= 0 and len(record.queue):
                 self._pools[name] = None

@@ -10,12 +10,13 @@ from enum import IntEnum
 
 
 class Priority(IntEnum):
-    """The classes of writes; a lower one goes first."""
+    """The classes of writes; a lower one goes first. ORDER is a creation that somebody waits for."""
 
     HAND_OVER = 0
-    RELEASE = 1
-    REFILL = 2
-    STATUS = 3
+    ORDER = 1
+    RELEASE = 2
+    REFILL = 3
+    STATUS = 4
 
 
 class Ticket:
@@ -36,14 +37,22 @@ class Gate:
 
     At most `refills` refills are in flight, and `refills_beside` while a hand-over is queued or in flight:
     each costs the API server and KubeVirt many times its own write, and takes their time from people who
-    wait. A waiter older than `patience` seconds goes before all others,
+    wait. An order is a refill that a waiting claim needs: held back, it would be the line's own bottleneck;
+    `orders` bounds them. A waiter older than `patience` seconds goes before all others,
     but one such at a time, so that under overload the order of classes still holds.
     """
 
     def __init__(
-        self, slots: int, *, refills: int = 3, refills_beside: int = 1, patience: float = 5.0
+        self,
+        slots: int,
+        *,
+        orders: int = 8,
+        refills: int = 3,
+        refills_beside: int = 1,
+        patience: float = 5.0,
     ) -> None:
         self._slots = slots
+        self._orders = orders
         self._refills = refills
         self._refills_beside = refills_beside
         self._patience = patience
@@ -98,6 +107,8 @@ class Gate:
         return heads[0]
 
     def _held(self, priority: Priority) -> bool:
+        if priority is Priority.ORDER:
+            return self._in_flight[Priority.ORDER] >= self._orders
         if priority is not Priority.REFILL:
             return False
         handing_over = self._waiting[Priority.HAND_OVER] or self._in_flight[Priority.HAND_OVER]

@@ -85,14 +85,14 @@ class PoolWriter:
             return _refusal(error)
         return None
 
-    async def create(self, pool: VirtualMachinePool, revision: str) -> Refusal | None:
-        """Make one VM. Its object is in the store when this returns None."""
+    async def create(self, pool: VirtualMachinePool, revision: str, *, urgent: bool) -> Refusal | None:
+        """Make one VM, `urgent` when a claim waits for it. Its object is in the store when this returns."""
         while True:
             body = render(pool, revision, suffix())
             name = body["metadata"]["name"]
             self._under_way.add(name)
             try:
-                await self._post(body)
+                await self._post(body, Priority.ORDER if urgent else Priority.REFILL)
             except errors.AlreadyExists:
                 continue  # the name is another's: names are never used twice
             except errors.ApiError as error:
@@ -102,13 +102,13 @@ class PoolWriter:
             finally:
                 self._under_way.discard(name)
 
-    async def _post(self, body: dict[str, Any]) -> None:
+    async def _post(self, body: dict[str, Any], priority: Priority) -> None:
         """The same creation until the answer is definite. Raises ApiError."""
         pause = 0.05
         while True:
             try:
                 answer = await self._client.post(
-                    self._path, body, priority=Priority.REFILL, step=StepName.POOL_CREATE
+                    self._path, body, priority=priority, step=StepName.POOL_CREATE
                 )
             except errors.AlreadyExists:
                 if await self._made_before(body):

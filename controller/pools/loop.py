@@ -262,7 +262,8 @@ class PoolLoop:
     async def _create_one(self) -> bool:
         self._planned -= 1  # from here on the writer counts it, until a watch shows the VM
         try:
-            refusal = await self._writer.create(self.pool, self._revision)
+            urgent = len(self.record.queue) > 0
+            refusal = await self._writer.create(self.pool, self._revision, urgent=urgent)
         except errors.ApiError as error:
             refusal = Refusal(PoolReason.API_REFUSED, str(error))
         if refusal is not None:

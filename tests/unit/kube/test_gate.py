@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from controller.kube.gate import Gate, Priority, Ticket
 
-HAND_OVER, RELEASE, REFILL, STATUS = Priority
+HAND_OVER, ORDER, RELEASE, REFILL, STATUS = Priority
 
 
 def full(slots: int = 1, priority: Priority = RELEASE) -> tuple[Gate, list[Ticket]]:
@@ -26,14 +26,37 @@ def test_no_more_than_the_slots_are_in_flight() -> None:
 
 def test_the_higher_class_goes_first_whoever_came_first() -> None:
     gate, [held] = full()
-    waiters = [gate.ask(priority, 0.0) for priority in (STATUS, REFILL, RELEASE, HAND_OVER)]
+    waiters = [gate.ask(priority, 0.0) for priority in (STATUS, REFILL, RELEASE, ORDER, HAND_OVER)]
     order = []
     while gate.in_flight:
         gate.leave(held, 1.0)
         if gate.in_flight:
             held = next(ticket for ticket in waiters if ticket.admitted and ticket not in order)
             order.append(held)
-    assert [ticket.priority for ticket in order] == [HAND_OVER, RELEASE, REFILL, STATUS]
+    assert [ticket.priority for ticket in order] == [HAND_OVER, ORDER, RELEASE, REFILL, STATUS]
+
+
+def test_an_order_is_not_held_beside_hand_overs_as_a_refill_is() -> None:
+    gate = Gate(8)
+    gate.ask(HAND_OVER, 0.0)
+    refills = [gate.ask(REFILL, 0.0) for _ in range(2)]
+    orders = [gate.ask(ORDER, 0.0) for _ in range(3)]
+    assert [ticket.admitted for ticket in refills] == [True, False]
+    assert all(ticket.admitted for ticket in orders)
+
+
+def test_orders_leave_slots_for_everybody_else() -> None:
+    gate = Gate(8, orders=3)
+    orders = [gate.ask(ORDER, 0.0) for _ in range(5)]
+    assert [ticket.admitted for ticket in orders] == [True] * 3 + [False] * 2
+    assert gate.ask(STATUS, 0.0).admitted
+    gate.leave(orders[0], 1.0)
+    assert orders[3].admitted
+
+
+def test_a_few_refills_at_once_are_enough_for_a_quiet_server() -> None:
+    gate = Gate(8, refills=3)
+    assert [gate.ask(REFILL, 0.0).admitted for _ in range(5)] == [True] * 3 + [False] * 2
 
 
 def test_within_a_class_the_first_come_is_the_first_served() -> None:

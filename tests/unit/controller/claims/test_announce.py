@@ -1,86 +1,96 @@
-"""Why a claim waits, in words, and what is known of boots."""
+"""Why a pool's claims wait, in words; and nobody's hand-over waits for them."""
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from controller.claims.announce import situation
+from controller.claims import announce
+from controller.claims.announce import Announcer, situation
+from controller.claims.loop import Namespace
 from controller.claims.queue import Queue
-from controller.claims.records import BOOTS_KEPT, BootTimes, PoolRecord
+from controller.claims.records import PoolRecord
 from controller.machines.inventory import Inventory
-from crds.conditions import ClaimReason
-from tests.support.builders import make_pool
+from tests.support.builders import NOW, make_claim, make_pool
 
 
-def _record(*, deleting: bool = False, trouble: str = "", denied: str = "") -> PoolRecord:
-    pool = make_pool(deleting=deleting)
-    return PoolRecord(pool, Inventory("pool-uid"), Queue(), trouble=trouble, denied=denied)
-
-
-@pytest.mark.parametrize(
-    ("record", "reason", "says"),
-    [
-        pytest.param(None, ClaimReason.POOL_NOT_FOUND, "the claim binds when it does", id="no pool"),
-        pytest.param(
-            _record(deleting=True), ClaimReason.POOL_DELETING, "being deleted", id="a pool that goes"
-        ),
-        pytest.param(_record(trouble="no MAC"), ClaimReason.POOL_INVALID, "no MAC", id="a bad template"),
-        pytest.param(_record(denied="policy"), ClaimReason.QUEUED, "policy", id="a refusal"),
-        pytest.param(_record(), ClaimReason.QUEUED, "is in line", id="nothing warm"),
-        pytest.param(
-            _record(deleting=True, trouble="x", denied="y"),
-            ClaimReason.POOL_DELETING,
-            "being deleted",
-            id="everything at once",
-        ),
-    ],
-)
-def test_a_claim_waits_because_of(record: PoolRecord | None, reason: ClaimReason, says: str) -> None:
-    found = situation("pool", record)
-    assert found.reason is reason
-    assert says in found.message
-    assert "pool pool" in found.message
-
-
-def test_a_pool_that_can_not_be_read_is_not_called_missing() -> None:
-    found = situation("pool", None, "spec.claims.order: write Oldest or Newest")
-    assert found.reason is ClaimReason.POOL_INVALID
-    assert found.message == "pool pool can't be read: spec.claims.order: write Oldest or Newest"
-    assert situation("pool", _record(), "newer than what stands").reason is ClaimReason.QUEUED
-
-
-def test_nothing_is_known_before_the_first_boot() -> None:
-    assert BootTimes().median is None
-    assert BootTimes().quantile(0.95) is None
-
-
-@given(boots=st.lists(st.floats(0, 1e4), min_size=1, max_size=120), share=st.floats(0, 1))
-def test_a_quantile_is_one_of_the_last_boots_and_as_many_were_faster(
-    boots: list[float], share: float
-) -> None:
-    times = BootTimes()
-    for boot in boots:
-        times.add(boot)
-    last = boots[-BOOTS_KEPT:]
-    found = times.quantile(share)
-    assert found in last
-    assert sum(boot <= found for boot in last) >= share * len(last)
+def record(**fields: Any) -> PoolRecord:
+    pool = PoolRecord(make_pool(), Inventory("pool-uid"), Queue())
+    for name, value in fields.items():
+        setattr(pool, name, value)
+    return pool
 
 
 @pytest.mark.parametrize(
-    ("lifetime", "found"),
+    ("pool", "reason", "words"),
     [
-        (None, (None, None)),
-        ({}, (None, None)),
-        ({"default": "1h"}, (3600.0, None)),
-        ({"max": "2h"}, (None, 7200.0)),
-        ({"default": "1h", "max": "2h"}, (3600.0, 7200.0)),
+        (None, "PoolNotFound", "does not exist"),
+        (record(trouble="no domain"), "PoolInvalid", "no domain"),
+        (record(denied="not today"), "Queued", "not today"),
+        (record(), "Queued", "in line"),
+        (record(pool=make_pool(deleting=True)), "PoolDeleting", "being deleted"),
     ],
+    ids=["missing", "broken", "denied", "empty", "going"],
 )
-def test_a_pools_lifetimes_are_in_seconds(
-    lifetime: dict[str, str] | None, found: tuple[float | None, float | None]
+def test_a_line_is_told_what_stands_between_it_and_a_vm(
+    pool: PoolRecord | None, reason: str, words: str
 ) -> None:
-    pool = make_pool(claims={} if lifetime is None else {"lifetime": lifetime})
-    assert PoolRecord(pool, Inventory("pool-uid"), Queue()).lifetimes() == found
+    found = situation("ci", pool, "")
+    assert found.reason == reason
+    assert words in found.message
+
+
+class Slow:
+    """A namespace in which telling a claim takes until somebody lets it."""
+
+    def __init__(self, *claims: str) -> None:
+        self.line = Queue()
+        for name in claims:
+            self.line.push(make_claim(name), NOW - 60)
+        self.told: list[str] = []
+        self.hushed: list[str] = []
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.router = SimpleNamespace(queue=lambda _pool: self.line, pools={}, misfits={})
+        self.aftercare = self
+        self.desk = SimpleNamespace(start=asyncio.ensure_future)
+
+    def now(self) -> float:
+        return NOW
+
+    async def tell(self, entry: Any, *_: object) -> None:
+        self.begun.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.hushed.append(entry.claim.name)
+            raise
+        self.told.append(entry.claim.name)
+        if len(self.told) + len(self.hushed) == len(self.line.line):
+            self.line.line.clear()
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announce, "FIRST", 0.0)
+    monkeypatch.setattr(announce, "INTERVAL", 0.0)
+
+
+async def test_a_claim_that_is_served_is_not_told_any_more_and_the_others_are() -> None:
+    space = Slow("a", "b")
+    announcer = Announcer(cast("Namespace", space))
+    announcer.wake("ci")
+    await asyncio.wait_for(space.begun.wait(), 5)
+    announcer.hush("a-uid")
+    space.go_on.set()
+    async with asyncio.timeout(5):
+        while space.line.line:
+            await asyncio.sleep(0)
+    assert (space.told, space.hushed) == (["b"], ["a"])
+
+
+async def test_hushing_a_claim_that_nobody_tells_anything_harms_nobody() -> None:
+    Announcer(cast("Namespace", Slow())).hush("a-uid")
