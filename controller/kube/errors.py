@@ -164,7 +164,7 @@ def _kind(status: int, reason: str, message: str, details: dict[str, Any]) -> ty
         (status == HTTPStatus.UNPROCESSABLE_ENTITY, TestFailed),
         (status == HTTPStatus.CONFLICT and reason == "AlreadyExists", AlreadyExists),
         (status == HTTPStatus.CONFLICT, Conflict),
-        (status == HTTPStatus.FORBIDDEN and "exceeded quota" in message, QuotaExceeded),
+        (status == HTTPStatus.FORBIDDEN and _is_about_quota(message), QuotaExceeded),
         (status == HTTPStatus.FORBIDDEN, Forbidden),
         (status == HTTPStatus.UNAUTHORIZED, Unauthorized),
         (status == HTTPStatus.NOT_FOUND, NotFound),
@@ -172,6 +172,11 @@ def _kind(status: int, reason: str, message: str, details: dict[str, Any]) -> ty
         (True, BadRequest),
     )
     return next(kind for holds, kind in rules if holds)
+
+
+def _is_about_quota(message: str) -> bool:
+    """Used up, or not counted yet: a new quota, or a kind that the quota controller has just learned of."""
+    return "exceeded quota" in message or "status unknown for quota" in message
 
 
 def _is_denial(message: str) -> bool:

@@ -64,6 +64,12 @@ CASES: list[tuple[str, int, bytes, type[ApiError]]] = [
         status("Forbidden", 'pods "a" is forbidden: exceeded quota: q, requested: x'),
         errors.QuotaExceeded,
     ),
+    (
+        "a quota that nobody has counted yet",
+        403,
+        status("Forbidden", 'vm "a" is forbidden: status unknown for quota: q, resources: x'),
+        errors.QuotaExceeded,
+    ),
     ("a missing permission", 403, status("Forbidden", 'user "x" cannot list'), errors.Forbidden),
     ("a name in use", 409, status("AlreadyExists", 'things "a" already exists'), errors.AlreadyExists),
     ("a failed precondition", 409, status("Conflict", "Precondition failed: UID"), errors.Conflict),
