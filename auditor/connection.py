@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import orjson
 from kubernetes import client, config
 
 from auditor.events import Object
+
+T = TypeVar("T")
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 SILENCE = 90.0
@@ -27,6 +30,7 @@ class Refused(Exception):  # noqa: N818 - it is the server's answer, and an erro
         super().__init__(f"{status}: {message}")
 
 
+_PATIENCE = 5.0  # seconds for what is being asked when all is closed
 _TURNS = 3  # of the loop: an aborted transport tells its protocol, which tells its socket
 
 
@@ -37,6 +41,7 @@ class Connection:
     server: str
     _configuration: Any
     _session: aiohttp.ClientSession = field(repr=False)
+    _asked: set[asyncio.Task[Any]] = field(default_factory=set, repr=False)
 
     @classmethod
     def to(cls, kubeconfig: Path | None) -> Connection:
@@ -55,6 +60,8 @@ class Connection:
 
     async def close(self) -> None:
         """Let go of the sockets, without the farewells of TLS: the loop may end before they do."""
+        if self._asked:
+            await asyncio.wait(self._asked, timeout=_PATIENCE)
         if self._session.connector is not None:
             await self._session.connector.close(abort_ssl=True)
         await self._session.close()
@@ -67,6 +74,17 @@ class Connection:
         Raises:
             Refused: the server answered with an error.
         """
+        return await self._whole(self._get(path, params, accept))
+
+    async def _whole(self, asking: Coroutine[Any, Any, T]) -> T:
+        """Ask to the end even if nobody waits any more: cancelled while it connects, it leaves a socket."""
+        task = asyncio.create_task(asking)
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return await asyncio.shield(task)
+
+    async def _get(self, path: str, params: dict[str, str], accept: str) -> Object:
         timeout = aiohttp.ClientTimeout(total=60)
         headers = self._headers(accept)
         async with self._session.get(
@@ -84,6 +102,9 @@ class Connection:
         Raises:
             Refused: the server answered with an error.
         """
+        return await self._whole(self._stream(path, params))
+
+    async def _stream(self, path: str, params: dict[str, str]) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENCE)
         headers = self._headers("application/json")
         answer = await self._session.get(self.server + path, params=params, headers=headers, timeout=timeout)
