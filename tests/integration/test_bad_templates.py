@@ -105,19 +105,6 @@ def test_a_template_over_256_kb_makes_no_vm(site: Site) -> None:
     assert not site.vms()
 
 
-def test_a_quota_that_refuses_vms_is_told(site: Site) -> None:
-    key = "count/virtualmachines.kubevirt.io"
-    path = f"/api/v1/namespaces/{site.namespace}/resourcequotas"
-    quota = {"metadata": {"name": "small"}, "spec": {"hard": {key: "1"}}}
-    assert site.api.post(path, quota).status == 201
-    site.api.wait(f"{path}/small", lambda found: key in found.body.get("status", {}).get("hard", {}))
-    site.pool(warm=2)
-    said = site.until_condition(POOLS, "pool", "CapacityAvailable", "False", "QuotaRefused")
-    assert "exceeded quota: small" in said["message"]
-    site.claim()
-    site.bound()
-
-
 # ---- never running
 
 NO_MEMORY = guest(domain={"devices": {}})

@@ -158,3 +158,19 @@ def test_creations_at_once_are_bounded(site: Site) -> None:
         return len(up)
 
     until("five ready", ready, lambda count: count == 5)
+
+
+def test_a_quota_that_refuses_vms_is_told(site: Site) -> None:
+    key = "count/virtualmachines.kubevirt.io"
+    path = f"/api/v1/namespaces/{site.namespace}/resourcequotas"
+    quota = {"metadata": {"name": "small"}, "spec": {"hard": {key: "1"}}}
+    assert site.api.post(path, quota).status == 201
+    # The quota controller, too, overlooks a new definition for up to half a minute.
+    site.api.wait(
+        f"{path}/small", lambda found: key in found.body.get("status", {}).get("used", {}), seconds=60
+    )
+    site.pool(warm=2)
+    said = site.until_condition(POOLS, "pool", "CapacityAvailable", "False", "QuotaRefused")
+    assert "exceeded quota: small" in said["message"]
+    site.claim()
+    site.bound()
