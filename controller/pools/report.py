@@ -81,7 +81,7 @@ class Reporter:
         try:
             await self._put(fresh)
             self._written = fresh
-        except errors.NotFound:
+        except (errors.NotFound, errors.TestFailed):  # it is gone, and another one may have its name
             self._gone()
         except errors.ApiError as error:
             log.warning("pool status not written", pool=self._pool().metadata.name, error=str(error))

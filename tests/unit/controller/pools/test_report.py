@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from controller.kube.client import ApiClient
-from controller.kube.errors import NotFound, UnknownOutcome
+from controller.kube.errors import NotFound, TestFailed, UnknownOutcome
 from controller.pools import report
 from controller.pools.report import Reporter
 from tests.support.builders import make_pool
@@ -90,9 +90,10 @@ async def test_a_write_without_an_answer_is_made_again() -> None:
     assert bench.server.written == [{"replicas": 0}]
 
 
-async def test_a_pool_that_is_not_there_ends_its_loop() -> None:
+@pytest.mark.parametrize("refusal", [NotFound(), TestFailed()], ids=["none", "a namesake"])
+async def test_a_pool_that_is_not_there_ends_its_loop(refusal: Exception) -> None:
     bench = Bench()
-    bench.server.refuse = [NotFound()]
+    bench.server.refuse = [refusal]
     bench.reporter.soon()
     async with asyncio.timeout(5):
         while not bench.gone:
