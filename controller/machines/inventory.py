@@ -17,6 +17,7 @@ from statemachines.base import path
 from statemachines.instance import MACHINE, State
 
 IN_FLIGHT = (State.PROVISIONING, State.WAKING)
+_SLACK = 64  # entries that a heap may hold of nobody: sweeping for a few would cost more than they do
 _JUDGED = frozenset({State.WARM, State.UNREADY, State.FAILED})
 _UNCLAIMED = frozenset({*IN_FLIGHT, *_JUDGED, State.STANDBY})
 
@@ -61,6 +62,7 @@ class Inventory:
         self._busy: dict[str, Instance] = {}
         self._free: list[tuple[float, str, str]] = []
         self._due: list[tuple[float, str]] = []
+        self._due_at: dict[str, float] = {}
 
     # ---- being told
 
@@ -92,8 +94,10 @@ class Inventory:
         """The API server has this VM no more."""
         found = self.instances.pop(uid, None)
         self._busy.pop(uid, None)
+        self._due_at.pop(uid, None)
         if found is not None:
             del self.by_state[found.state][uid]
+            self._compact()
         return found
 
     def reserve(self, instance: Instance, purpose: str) -> None:
@@ -113,7 +117,10 @@ class Inventory:
         """Judge anew what time alone may have changed; the VMs whose state did."""
         changed = []
         while self._due and self._due[0][0] <= now:
-            found = self.instances.get(heapq.heappop(self._due)[1])
+            at, uid = heapq.heappop(self._due)
+            if self._due_at.get(uid) == at:
+                del self._due_at[uid]
+            found = self.instances.get(uid)
             if found is not None and found.derived.recheck_at is not None and found.derived.recheck_at <= now:
                 before = found.state
                 self._settle(found, now)
@@ -189,13 +196,25 @@ class Inventory:
             return  # a person set a label back: what we decided stands, Draining above all
         each.booted_here = each.booted_here or derived.state is State.PROVISIONING
         each.derived = derived
-        if derived.recheck_at is not None:
+        if derived.recheck_at is not None and self._due_at.get(each.uid) != derived.recheck_at:
+            self._due_at[each.uid] = derived.recheck_at
             heapq.heappush(self._due, (derived.recheck_at, each.uid))
         if derived.state is not before:
             del self.by_state[before][each.uid]
             self.by_state[derived.state][each.uid] = each
             if derived.state is State.WARM:
                 self._warmed(each, now)
+
+    def _compact(self) -> None:
+        """Drop what is left in the heaps of VMs that are gone, once it is more than what is there."""
+        enough = 2 * len(self.instances) + _SLACK
+        if len(self._due) > enough:
+            self._due = [(at, uid) for uid, at in self._due_at.items()]
+            heapq.heapify(self._due)
+        if len(self._free) > enough:
+            warm = self.by_state[State.WARM].values()
+            self._free = [self._rank(each) for each in warm if not each.busy]
+            heapq.heapify(self._free)
 
     def _warmed(self, each: Instance, now: float) -> None:
         if each.warm_at is None:

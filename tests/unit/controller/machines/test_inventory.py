@@ -356,3 +356,39 @@ def test_a_vm_that_loses_its_place_again_waits_again() -> None:
     for printable, now in (("ErrorUnschedulable", NOW), ("Starting", NOW + 5), ("ErrorUnschedulable", late)):
         assert _seen(inventory, printable, now) is State.PROVISIONING
     assert _seen(inventory, "Starting", late + 5) is State.PROVISIONING
+
+
+# ---- memory
+
+
+def test_events_about_a_vm_that_boots_leave_one_time_to_look_again() -> None:
+    inventory = _inventory()
+    for _ in range(20):
+        inventory.observe(make_vm("slow", age=1), None, None, NOW)
+    assert len(inventory._due) == 1
+
+
+@pytest.mark.parametrize("order", ClaimOrder)
+def test_vms_that_have_come_and_gone_leave_nothing(order: ClaimOrder) -> None:
+    inventory = _inventory(order)
+    for number in range(500):
+        name = f"vm-{number}"
+        inventory.observe(make_vm(name, age=1), None, None, NOW)
+        vm = _warm(inventory, name, age=1)
+        inventory.reserve(vm, "drain")
+        inventory.release(vm)
+        inventory.forget(vm.uid)
+    assert len(inventory._due) < 100
+    assert len(inventory._free) < 100
+    assert (inventory._due_at, inventory._busy, inventory.instances) == ({}, {}, {})
+
+
+def test_sweeping_forgets_neither_who_is_warm_nor_when_to_look() -> None:
+    inventory = _inventory()
+    _warm(inventory, "stays", age=700)
+    late = inventory.observe(make_vm("late", age=1), None, None, NOW)
+    for number in range(500):
+        inventory.observe(make_vm(f"vm-{number}", age=1), None, None, NOW)
+        inventory.forget(_warm(inventory, f"vm-{number}", age=1).uid)
+    assert _taken(inventory) == ["stays"]
+    assert inventory.tick(NOW + RULE.deadline) == [late]
