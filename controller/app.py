@@ -119,6 +119,7 @@ class App:
         gc.freeze()  # what was listed lives long: collections over it are the tail of the latency
         gc.set_threshold(50_000, 20, 50)
         self.world.begin()
+        self.host.begin()
         self.state = ""
         log.info("ready", vms=len(self.world.vms), claims=len(self.world.claims))
 

@@ -53,8 +53,15 @@ class PoolHost:
         loop = self._loops.get(uid)
         if loop is None:
             loop = self._loops[uid] = PoolLoop(space, record, self._brake_unit)
-            self._tasks[uid] = asyncio.get_running_loop().create_task(loop.run())
+            if self._world.desk.active:
+                self._start(uid, loop)
         loop.wake.set()
+
+    def begin(self) -> None:
+        """The lists are complete: a pool that made its VMs before would take those there are for missing."""
+        for uid, loop in self._loops.items():
+            if uid not in self._tasks:
+                self._start(uid, loop)
 
     async def stop(self, *, say: bool) -> None:
         """End all loops; after a clean stop each pool says that nobody watches it."""
@@ -64,6 +71,9 @@ class PoolHost:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         if say:
             await asyncio.gather(*(loop.say_stopped() for loop in self._loops.values()))
+
+    def _start(self, uid: str, loop: PoolLoop) -> None:
+        self._tasks[uid] = asyncio.get_running_loop().create_task(loop.run())
 
     def _changed_in(self, namespace: str) -> Any:
         def changed(pool: str) -> None:
