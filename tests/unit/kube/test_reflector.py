@@ -248,11 +248,14 @@ async def test_a_stale_list_does_not_undo_an_answer_to_our_own_write(api: FakeAp
     assert watched.changes.count(("changed", "a")) == 1
 
 
-async def test_silence_for_too_long_ends_a_watch(api: FakeApi, client: ApiClient) -> None:
+async def test_silence_for_too_long_ends_a_watch_and_is_no_trouble(
+    api: FakeApi, client: ApiClient, logs: list[dict[str, object]]
+) -> None:
     api.will(things(1), hangs(bookmark(3)), hangs(event("ADDED", thing("a", 4))))
     async with running(client, idle=0.05) as watched:
         await eventually(lambda: len(watched.store) == 1)
     assert api.asked[2].query["resourceVersion"] == "3"
+    assert [line for line in logs if line["log_level"] == "warning"] == []
 
 
 async def test_a_missing_kind_is_waited_for_and_complained_about_once(
