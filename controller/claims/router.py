@@ -155,7 +155,8 @@ class Router:
                 self._forget(known)
         instance = inventory.observe(vm, self._guest(vm), self._node(vm), self.now())
         self.instances[uid] = self._by_name[vm.metadata.name] = instance
-        if claim_uid := vm.metadata.labels.get(names.LABEL_CLAIM_UID):
+        claim_uid = vm.metadata.labels.get(names.LABEL_CLAIM_UID)
+        if claim_uid and vm.metadata.deletion_timestamp is None:  # a claim does not wait for one that dies
             self.carriers.setdefault(claim_uid, set()).add(uid)
         self._touched(instance)
 

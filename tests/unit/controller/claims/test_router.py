@@ -340,6 +340,19 @@ def test_a_vm_that_another_leader_handed_over_while_we_removed_it_is_looked_at(d
     assert desk.pairs() == []
 
 
+def test_a_claim_does_not_wait_for_a_vm_that_dies_before_it_was_published(desk: Desk) -> None:
+    desk.pool()
+    desk.router.vm_seen(HELD)
+    desk.warm("other")
+    desk.claims("one")
+    assert desk.pairs() == []
+    dying = make_vm(
+        "held", state=CLAIMED, claim_uid="one-uid", owner=claim_owner("one-uid", "one"), deleting=True
+    )
+    desk.router.vm_seen(dying)
+    assert desk.pairs() == [("one", "other")]
+
+
 def test_the_carriers_of_a_claim_are_looked_at_when_it_changes(desk: Desk) -> None:
     desk.router.claim_seen(make_bound_claim("one", vms=NAMED))
     desk.router.vm_seen(HELD)
