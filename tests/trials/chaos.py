@@ -84,6 +84,7 @@ class Hands:
             (4, self.give_back_in_the_foreground),
             (4, self.scale),
             (4, self.delete_a_warm_vm),
+            (2, self.delete_a_vm_in_use),
             (4, self.say_that_it_is_pooled),
             (4, self.strip_a_label),
             (1, self.replace_a_pool),
@@ -139,10 +140,13 @@ class Hands:
     async def delete_a_warm_vm(self) -> None:
         if vm := await self._some_vm(Mark.POOLED, "deletes"):
             self.done["warm VMs deleted"] += 1
-            meta = vm["metadata"]
-            await self._scene.stage.api.delete(
-                self._path(vm), uid=meta["uid"], resourceVersion=meta["resourceVersion"]
-            )
+            await self._delete(vm)
+
+    async def delete_a_vm_in_use(self) -> None:
+        """Its claim is Lost, or gets another one if it was not published yet."""
+        if vm := await self._some_vm(Mark.CLAIMED, "deletes"):
+            self.done["VMs in use deleted"] += 1
+            await self._delete(vm)
 
     async def say_that_it_is_pooled(self) -> None:
         """The worst that a label can say: a VM in use offered to all. The controller must not believe it."""
@@ -167,6 +171,13 @@ class Hands:
         found = self._random.choice(there)
         self._scene.auditor.excuse(found["metadata"]["uid"], f"a person {why} it")
         return found
+
+    async def _delete(self, vm: Json) -> None:
+        # As it was looked at: what becomes of it in between is another story, and excused by nobody.
+        meta = vm["metadata"]
+        await self._scene.stage.api.delete(
+            self._path(vm), uid=meta["uid"], resourceVersion=meta["resourceVersion"]
+        )
 
     async def _label(self, vm: Json, key: str, value: str | None) -> None:
         # Of the very state that was looked at: a person's hand on another one is another story.
