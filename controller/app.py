@@ -26,6 +26,8 @@ from statemachines.base import IllegalTransition, set_illegal_hook
 log = structlog.get_logger()
 
 KOPF_ENDS = 1.0  # s that kopf may take to close its watches; it would wait longer for tasks of ours
+# s: kopf closes its connections without waiting for the server's farewell, and tells nobody of them.
+FAREWELL = 0.25
 LOST_LEASE = 3  # exit code: the process is to be started anew, as a standby
 
 
@@ -70,6 +72,7 @@ class App:
         finally:
             await self.probes.stop()
             await self.client.close()
+            await asyncio.sleep(FAREWELL)
 
     async def _lead(self) -> int:
         """Watch, and when the lists are complete, go to work; stop when told to or when the lease is lost."""
