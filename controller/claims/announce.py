@@ -86,7 +86,9 @@ class Announcer:
         orders = [each.created for each in record.inventory.in_flight()] if record else []
         median = record.boots.median if record else None
         now = self._namespace.now()
-        for position, entry in enumerate(list(queue.waiting()), 1):
+        line = list(enumerate(queue.waiting(), 1))
+        # From the end: who stands in front is served soon, and would have to be read again if told meanwhile.
+        for position, entry in reversed(line):
             if entry.arrived + FIRST / 2 > now or not self._stale(entry, position, why, now):
                 continue
             entry.tell(position, now)
