@@ -71,7 +71,7 @@ e2e-kind: $(VENV)/.installed  ## the specs on a kind cluster with KubeVirt (STAN
 image: $(VENV)/.installed  ## the controller's container image, IMAGE=name:tag
 	@$(BIN)/python -m e2e.kind.engine build $(IMAGE)
 
-trials: $(VENV)/.installed  ## bursts, kills, frozen leaders, outages, chaos at full size: twenty minutes
+trials: $(VENV)/.installed  ## bursts, kills, frozen leaders, outages, chaos at full size: a quarter of an hour
 	@$(BIN)/python -m tests.trials
 
 generate: $(VENV)/.installed  ## CRD manifests, the chart's copies of them, and the state-machine page

@@ -1,6 +1,6 @@
 """`python -m tests.trials [--only NAME …] [--seed N]`: all trials at full size, and a table of the outcome.
 
-It takes about twenty minutes on two idle cores. The auditor's events of a trial that failed are kept.
+It takes about a quarter of an hour on two idle cores. The auditor's events of a trial that failed are kept.
 """
 
 from __future__ import annotations
