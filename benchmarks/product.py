@@ -124,7 +124,12 @@ class Product:
                 await self._api.send("POST", self._path, claim(self._pool, name))
             async with asyncio.timeout(self.bound):
                 await seen.waiter
-        except TimeoutError:
+        except (TimeoutError, NotServedError) as failure:
+            # What is left behind would keep the pool from coming to rest, and hide this failure behind that.
+            async with self._deleting:
+                await self._api.remove(f"{self._path}/{name}")
+            if isinstance(failure, NotServedError):
+                raise
             raise NotServedError(f"{name} was not Ready within {self.bound:.0f} s") from None
         finally:
             del self._seen[name]
