@@ -9,10 +9,26 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from crds.durations import seconds
 
+SHORTEST_LEASE = 3.0  # s
+HIGHEST_PORT = 65_535
+
 
 def _duration(text: str) -> str:
     seconds(text)
     return text
+
+
+def _lease(text: str) -> str:
+    if seconds(text) < SHORTEST_LEASE:
+        raise ValueError(f"a lease shorter than {SHORTEST_LEASE:g}s can't be kept: write 15s")
+    return text
+
+
+def _address(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > HIGHEST_PORT:
+        raise ValueError("write it as host:port, like 127.0.0.1:8080")
+    return f"{host}:{port}"
 
 
 Length = Annotated[str, AfterValidator(_duration)]
@@ -34,10 +50,14 @@ class Settings(BaseSettings):
     )
 
     kubeconfig: str | None = Field(None, description="kubeconfig file; default: $KUBECONFIG, else in-cluster")
-    listen: str = Field("127.0.0.1:8080", description="address of /metrics, /healthz and /readyz")
+    listen: Annotated[str, AfterValidator(_address)] = Field(
+        "127.0.0.1:8080", description="address of /metrics, /healthz and /readyz"
+    )
     lease_namespace: str = Field("", description="namespace of the leader's Lease; default: the context's")
     lease_name: str = Field("bullpen-controller", description="name of the leader's Lease")
-    lease_duration: Length = Field("15s", description="how long a leader that fell silent is waited for")
+    lease_duration: Annotated[Length, AfterValidator(_lease)] = Field(
+        "15s", description="how long a leader that fell silent is waited for"
+    )
     identity: str = Field(default_factory=_identity, description="who holds the Lease")
     max_writes_in_flight: int = Field(32, ge=1, le=1000, description="writes to the API server at once")
     max_hand_overs: int = Field(32, ge=1, le=1000, description="hand-overs under way at once")

@@ -210,6 +210,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.command == "up":
             return up(console)
         console.print("The demo is stopped." if stop_cluster(STATE) else "No demo is running.")
+    except KeyboardInterrupt:
+        stop_cluster(STATE)
+        console.print("\nInterrupted: the demo is stopped, and nothing of it is left.", style="red")
+        return 130
     except (NoBinariesError, BuildError, StartError, InstallError, TimeoutError) as failure:
         console.print(str(failure), style="red")
         return 1

@@ -48,7 +48,8 @@ def situation(name: str, record: PoolRecord | None, misfit: str = "") -> Situati
         return Situation(
             ClaimReason.QUEUED, f"the API server refuses hand-overs of pool {name}: {record.denied}"
         )
-    return Situation(ClaimReason.QUEUED, f"no VM of pool {name} is warm; the claim is in line")
+    why = f"; the pool makes none: {record.hindrance}" if record.hindrance else ""
+    return Situation(ClaimReason.QUEUED, f"no VM of pool {name} is warm; the claim is in line{why}")
 
 
 class Announcer:
@@ -111,4 +112,5 @@ class Announcer:
         if worth_telling(entry, position, now):
             return True
         told = entry.claim.status.conditions if entry.claim.status else []
-        return now - entry.told_at >= REASON_INTERVAL and not any(each.reason == why.reason for each in told)
+        news = not any(each.reason == why.reason and each.message == why.message for each in told)
+        return now - entry.told_at >= REASON_INTERVAL and news

@@ -250,7 +250,6 @@ class Namespace:
         default, bound = record.lifetimes() if record else (None, None)
         named = claim.status.virtual_machines[0] if claim.status and claim.status.virtual_machines else None
         vm = self.vms.get(named.uid) if named else None
-        instance = router.instances.get(named.uid) if named else None
         return View(
             claim=claim,
             now=self.now(),
@@ -261,7 +260,7 @@ class Namespace:
             lifetime_default=default,
             lifetime_max=bound,
             vm=vm,
-            vmi=instance.vmi if instance else None,
+            vmi=router.guest_of(vm) if vm else None,
             guest_changed=router.guest_changed.get(claim.uid, 0.0),
             refreshed_at=self.aftercare.refreshed.get(claim.uid, 0.0),
         )

@@ -101,6 +101,18 @@ def relabel_claimed(vm: VirtualMachine) -> Ops:
     )
 
 
+def relabel_pooled(vm: VirtualMachine) -> Ops:
+    """A person set the state to Claimed on a VM that no claim has and its pool owns: it is put right."""
+    return (
+        test("/metadata/uid", vm.metadata.uid),
+        test("/metadata/deletionTimestamp", None),
+        test(STATE, names.Mark.CLAIMED.value),
+        test(CLAIM_UID, None),
+        test("/metadata/ownerReferences", owner_references(vm)),
+        add(STATE, names.Mark.POOLED.value),
+    )
+
+
 def claim_guard(claim: Claim, *, alive: bool = True) -> Ops:
     """This very claim in the phase in which it was seen; a namesake or a later decision must refuse us."""
     guards = [test("/metadata/uid", claim.uid)]

@@ -36,6 +36,7 @@ class BootTimes:
 class PoolRecord:
     """A pool as the router needs it: whom it serves from, and whether it may hand over now.
 
+    `trouble` is why no VM can be made, `hindrance` why none is made at the moment.
     `held` counts the reasons why it may not, each of which passes; `setbacks` how often in a row that was so.
     """
 
@@ -44,6 +45,7 @@ class PoolRecord:
     queue: Queue
     boots: BootTimes = field(default_factory=BootTimes)
     trouble: str = ""
+    hindrance: str = ""
     held: int = 0
     setbacks: int = 0
     denied: str = ""

@@ -31,7 +31,7 @@ from controller.claims.protocol import (
 )
 from controller.claims.status import Terms
 from controller.machines.objects import VirtualMachine, VirtualMachineInstance
-from controller.machines.ownership import controller_reference
+from controller.machines.ownership import controller_reference, forged
 from crds import names
 
 
@@ -78,7 +78,7 @@ class Repair:
             case Stage.READ_VM:
                 return ReadVM(StepName.REPAIR_READ_VM, self.name)
             case Stage.RELABEL:
-                return PatchVM(StepName.REPAIR_RELABEL, self.name, patches.relabel_claimed(self._vm))
+                return PatchVM(StepName.REPAIR_RELABEL, self.name, self._relabelling())
             case Stage.READ_CLAIM:
                 return ReadClaim(StepName.REPAIR_READ_CLAIM, claim_name(self._vm))
             case Stage.PUBLISH:
@@ -116,6 +116,8 @@ class Repair:
 
     def _judged_vm(self) -> "Repair":
         meta = self._vm.metadata
+        if forged(self._vm):
+            return replace(self, stage=Stage.RELABEL)
         if meta.deletion_timestamp is not None or not meta.labels.get(names.LABEL_CLAIM_UID):
             return self._over(Outcome.NOTHING)
         mark = meta.labels.get(names.LABEL_STATE)
@@ -183,6 +185,9 @@ class Repair:
         if self.claim is None:
             raise RuntimeError("the claim is read before it is published to")
         return self.claim
+
+    def _relabelling(self) -> Ops:
+        return patches.relabel_pooled(self._vm) if forged(self._vm) else patches.relabel_claimed(self._vm)
 
     def _publication(self) -> Ops:
         return patches.whole_status(self._claim, status.bound(self._claim, self._vm, self.vmi, self.terms))

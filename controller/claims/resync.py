@@ -1,7 +1,7 @@
-"""Puts back our labels where a person stripped them: the owner reference decides what is ours, labels follow.
+"""Puts back our labels where a person stripped or changed them: the owner decides, labels follow.
 
 The watches select by label, so a VM without it is out of sight; now and then all VMs are listed by their
-metadata alone. It never changes a label that is there, and never touches a VM that nothing of ours owns.
+metadata alone. It never changes the state that is there, and never touches a VM that nothing of ours owns.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _PAGES = msgspec.json.Decoder(_Page)
 
 
 def missing_labels(meta: ObjectMeta, claim: Claim | None) -> dict[str, str]:
-    """The labels that a VM of ours should have and has not; `claim` is its owner where that is a claim."""
+    """The labels that a VM of ours should have and has not, or otherwise; `claim` where one owns it."""
     owner = controller_reference(meta)
     if owner is None or not owner.api_version.startswith(names.GROUP + "/"):
         return {}
@@ -56,11 +56,16 @@ def missing_labels(meta: ObjectMeta, claim: Claim | None) -> dict[str, str]:
             wanted |= {names.LABEL_POOL: claim.status.pool, names.LABEL_POOL_UID: claim.status.pool_uid}
     else:
         return {}
-    return {key: value for key, value in wanted.items() if value and key not in meta.labels}
+    state = names.LABEL_STATE  # what we decided is repair's business; whose a VM is, its owner says
+    return {
+        key: value
+        for key, value in wanted.items()
+        if value and (key not in meta.labels if key == state else meta.labels.get(key) != value)
+    }
 
 
 def put_back(meta: ObjectMeta, labels: Mapping[str, str]) -> Ops:
-    """Add what is missing, if the VM still has the owners that say so and nobody was faster."""
+    """Put the labels right, if the VM still has the owners that say so and nobody was faster."""
     guards = [
         test("/metadata/uid", meta.uid),
         test("/metadata/deletionTimestamp", None),
@@ -69,7 +74,8 @@ def put_back(meta: ObjectMeta, labels: Mapping[str, str]) -> Ops:
     if not meta.labels:
         return (*guards, test("/metadata/labels", None), add("/metadata/labels", dict(labels)))
     paths = {f"/metadata/labels/{escape(key)}": value for key, value in labels.items()}
-    return (*guards, *(test(path, None) for path in paths), *(add(path, v) for path, v in paths.items()))
+    seen = (test(f"/metadata/labels/{escape(key)}", meta.labels.get(key)) for key in labels)
+    return (*guards, *seen, *(add(path, value) for path, value in paths.items()))
 
 
 class Resync:

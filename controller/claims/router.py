@@ -12,7 +12,7 @@ from controller.claims.queue import Queue, Waiting
 from controller.claims.records import PoolRecord
 from controller.machines.inventory import Instance, Inventory
 from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance
-from controller.machines.ownership import controller_reference, owner_of
+from controller.machines.ownership import controller_reference, forged, owner_of
 from controller.machines.readiness import ReadinessRule
 from crds import names
 from crds.pool import VirtualMachinePool
@@ -153,7 +153,7 @@ class Router:
             self._uncarry(known)
             if known.vm.metadata.labels.get(names.LABEL_POOL_UID, "") != inventory.pool_uid:
                 self._forget(known)
-        instance = inventory.observe(vm, self._guest(vm), self._node(vm), self.now())
+        instance = inventory.observe(vm, self.guest_of(vm), self._node(vm), self.now())
         self.instances[uid] = self._by_name[vm.metadata.name] = instance
         claim_uid = vm.metadata.labels.get(names.LABEL_CLAIM_UID)
         if claim_uid and vm.metadata.deletion_timestamp is None:  # a claim does not wait for one that dies
@@ -194,6 +194,9 @@ class Router:
         """
         meta = instance.vm.metadata
         claim_uid = meta.labels.get(names.LABEL_CLAIM_UID)
+        if forged(instance.vm) and not instance.busy:
+            self.hooks.suspect(instance)
+            return
         if instance.busy:
             self._unchecked.add(instance.uid)  # what happens to it meanwhile is looked at at its release
             return
@@ -256,7 +259,7 @@ class Router:
             self._unchecked.discard(instance.uid)
             self.check(instance)
 
-    def _guest(self, vm: VirtualMachine) -> VirtualMachineInstance | None:
+    def guest_of(self, vm: VirtualMachine) -> VirtualMachineInstance | None:
         """The VM's guest: of its name and owned by it, never a namesake's."""
         found = self.vmis.get(vm.metadata.name)
         if found is None:
@@ -275,7 +278,7 @@ class Router:
         vm = instance.vm
         pool = self.inventory(vm.metadata.labels.get(names.LABEL_POOL_UID, ""))
         before = instance.state
-        pool.observe(vm, self._guest(vm), self._node(vm), self.now())
+        pool.observe(vm, self.guest_of(vm), self._node(vm), self.now())
         if (claim_uid := self.named.get(instance.uid)) is not None:
             self.guest_changed[claim_uid] = self.now()
             self.hooks.review(claim_uid)

@@ -32,6 +32,7 @@ class Instance:
     derived: Derived = field(default_factory=lambda: Derived(State.PROVISIONING))
     warm_at: float | None = None
     booted_here: bool = False
+    was_claimed: bool = False
     busy: str = ""
     created: float = 0.0
 
@@ -192,7 +193,10 @@ class Inventory:
         )
         if self.rule is None and derived.state in _JUDGED:
             derived = Derived(State.PROVISIONING)  # nobody has said yet when it counts as warm
-        if derived.state is not before and not _may_follow(before, derived.state):
+        each.was_claimed = each.was_claimed or bool(each.vm.metadata.labels.get(names.LABEL_CLAIM_UID))
+        if each.was_claimed and derived.state in _UNCLAIMED:
+            return  # it carried a claim's UID once: whatever a person makes of its labels, it is not offered
+        if derived.state is not before and path(MACHINE, before, derived.state) is None:
             return  # a person set a label back: what we decided stands, Draining above all
         each.booted_here = each.booted_here or derived.state is State.PROVISIONING
         each.derived = derived
@@ -224,13 +228,6 @@ class Inventory:
                 self.boots.append((each, max(0.0, (ready_since or now) - each.created)))
         if not each.busy:
             heapq.heappush(self._free, self._rank(each))
-
-
-def _may_follow(before: State, after: State) -> bool:
-    """Whether the machine has a way there; a claimed VM comes back to the pool by a reset alone."""
-    if before is State.CLAIMED and after in _UNCLAIMED:
-        return False
-    return path(MACHINE, before, after) is not None
 
 
 def revision_of(instance: Instance) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controller.kube.objects import ObjectMeta, OwnerReference
+from controller.machines.objects import VirtualMachine
 from crds import names
 
 
@@ -30,6 +31,19 @@ _LABEL_OF = {OwnerKind.POOL: names.LABEL_POOL_UID, OwnerKind.CLAIM: names.LABEL_
 
 def controller_reference(metadata: ObjectMeta) -> OwnerReference | None:
     return next((reference for reference in metadata.owner_references if reference.controller), None)
+
+
+def forged(vm: VirtualMachine) -> bool:
+    """Marked Claimed by a person: it carries no claim's UID, and its pool owns it still."""
+    meta = vm.metadata
+    owner = owner_of(meta)
+    return (
+        owner is not None
+        and owner.kind is OwnerKind.POOL
+        and meta.deletion_timestamp is None
+        and meta.labels.get(names.LABEL_STATE) == names.Mark.CLAIMED
+        and not meta.labels.get(names.LABEL_CLAIM_UID)
+    )
 
 
 def owner_of(metadata: ObjectMeta) -> Owner | None:

@@ -27,7 +27,7 @@ from controller.pools.execute import PoolWriter, Refusal
 from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, plan
 from controller.pools.report import Reporter, patch_pool
 from controller.pools.snapshot import Snapshot, Trouble
-from controller.pools.status import status
+from controller.pools.status import hindrance, status
 from crds import names
 from crds.conditions import PoolReason
 from crds.pool import VirtualMachinePool
@@ -101,6 +101,7 @@ class PoolLoop:
             await self._do(action, seen)
         after = self._snapshot()
         self._short_since = (self._short_since or after.now) if after.ready < after.target else None
+        self.record.hindrance = hindrance(after)
         self._show(after)
         self._reporter.soon()
 

@@ -68,6 +68,16 @@ def status(seen: Snapshot, before: Json) -> Json:
     return fresh
 
 
+def hindrance(seen: Snapshot) -> str:
+    """Why no VM is made although one is wanted, for the claims that wait for it; empty when one may be."""
+    if seen.pool.spec.suspend:
+        return "spec.suspend is true"
+    if seen.brake.open:
+        return _brake_sentence(seen)
+    verdict = capacity_available(seen)
+    return verdict[2] if verdict[0] is Truth.FALSE else ""
+
+
 def ready(seen: Snapshot) -> Verdict:
     """The summary: can this pool do its work?"""
     if seen.deleting:
@@ -89,6 +99,8 @@ def warm(seen: Snapshot) -> Verdict:
         return Truth.TRUE, PoolReason.TARGET_REACHED, f"{seen.ready} of {seen.target} VMs are warm"
     boot = seen.lead_time[1]
     patience = LATE_FACTOR * boot if boot is not None else FIRST_PATIENCE
+    if seen.pool.spec.suspend:
+        return Truth.FALSE, PoolReason.SHORT, f"{max(0, seen.ready)} of {seen.target} VMs are warm: suspended"
     late = seen.short_since is not None and seen.now - seen.short_since > patience
     never = seen.trouble is not None or seen.brake.open
     if late or never:
@@ -102,6 +114,8 @@ def progressing(seen: Snapshot) -> Verdict:
     if seen.pool.spec.suspend:
         return Truth.FALSE, PoolReason.SUSPENDED, "spec.suspend is true: nothing is made or removed"
     missing = wanted(seen)
+    if missing > 0 and not seen.in_flight and seen.total >= seen.pool.spec.limits.max_replicas:
+        return Truth.FALSE, PoolReason.MAX_REPLICAS_REACHED, capacity_available(seen)[2]
     if missing > 0 or seen.in_flight > 0:
         return Truth.TRUE, PoolReason.FILLING, "VMs are being made"
     if missing < 0:

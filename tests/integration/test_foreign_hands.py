@@ -203,3 +203,43 @@ def test_a_claims_user_may_label_the_vm_as_they_like(site: Site) -> None:
     holds("bound", lambda: site.get(CLAIMS, "claim")["status"]["phase"], lambda phase: phase == "Bound")
     site.delete(CLAIMS, "claim")
     site.until_gone(VMS, name)
+
+
+def test_a_warm_vm_that_a_person_labels_claimed_is_put_right_and_goes_with_its_pool(
+    site: Site, auditor: AuditorThread
+) -> None:
+    site.pool(warm=1)
+    site.until_warm(1)
+    [vm] = site.vms()
+    name = vm["metadata"]["name"]
+    auditor.excuse(vm["metadata"]["uid"], "a person marks it")
+    label(site, name, state="Claimed")
+    found = until(
+        "Pooled again, or gone as surplus",
+        lambda: site.find(VMS, name),
+        lambda vm: not vm or vm["metadata"]["labels"][LABEL_STATE] == "Pooled",
+    )
+    assert (
+        not found or "deletionTimestamp" in found["metadata"] or owner(found)["kind"] == "VirtualMachinePool"
+    )
+    site.until(POOLS, "pool", "one VM", lambda pool: pool["status"]["total"] == 1)
+    site.claim()
+    site.bound()
+    site.kubectl("delete", "wp", "pool", "-n", site.namespace, "--timeout=30s")
+
+
+def test_a_vm_that_a_person_gives_to_another_pool_by_label_comes_back(
+    site: Site, auditor: AuditorThread
+) -> None:
+    site.pool(warm=1)
+    site.until_warm(1)
+    [vm] = site.vms()
+    name, right = vm["metadata"]["name"], vm["metadata"]["labels"]["bullpen.dev/pool-uid"]
+    auditor.excuse(vm["metadata"]["uid"], "a person changes its pool's UID")
+    label(site, name, pool_uid="bogus")
+    until(
+        "its pool's again, or gone as surplus",
+        lambda: site.find(VMS, name),
+        lambda vm: not vm or vm["metadata"]["labels"]["bullpen.dev/pool-uid"] == right,
+    )
+    site.until(POOLS, "pool", "one VM", lambda pool: pool["status"]["total"] == 1)

@@ -174,3 +174,18 @@ def test_a_quota_that_refuses_vms_is_told(site: Site) -> None:
     assert "exceeded quota: small" in said["message"]
     site.claim()
     site.bound()
+
+
+def test_a_claim_on_a_suspended_pool_says_that_the_pool_makes_nothing(site: Site) -> None:
+    site.pool(warm=0, suspend=True)
+    site.claim()
+    site.until(
+        CLAIMS,
+        "claim",
+        "told why",
+        lambda claim: (
+            "spec.suspend is true" in condition(claim, "Bound")["message"] if claim.get("status") else False
+        ),
+    )
+    site.patch(POOLS, "pool", {"spec": {"suspend": False}})
+    site.bound()

@@ -39,6 +39,9 @@ def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         pytest.param(
             ["--max-hand-overs", "0"], "--max-hand-overs (or BULLPEN_MAX_HAND_OVERS): ", id="a number"
         ),
+        pytest.param(["--listen", "nonsense"], "write it as host:port", id="an address"),
+        pytest.param(["--listen", "127.0.0.1:99999"], "write it as host:port", id="a port"),
+        pytest.param(["--lease-duration", "0s"], "write 15s", id="a lease nobody can keep"),
         pytest.param(["--no-such-flag", "1"], "--no-such-flag", id="an unknown flag"),
         pytest.param([], "no usable cluster configuration", id="no cluster"),
         pytest.param(["--kubeconfig", "/nowhere/config"], "/nowhere/config", id="a file that is not there"),

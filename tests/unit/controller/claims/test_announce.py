@@ -31,9 +31,10 @@ def record(**fields: Any) -> PoolRecord:
         (record(trouble="no domain"), "PoolInvalid", "no domain"),
         (record(denied="not today"), "Queued", "not today"),
         (record(), "Queued", "in line"),
+        (record(hindrance="spec.suspend is true"), "Queued", "the pool makes none: spec.suspend is true"),
         (record(pool=make_pool(deleting=True)), "PoolDeleting", "being deleted"),
     ],
-    ids=["missing", "broken", "denied", "empty", "going"],
+    ids=["missing", "broken", "denied", "empty", "hindered", "going"],
 )
 def test_a_line_is_told_what_stands_between_it_and_a_vm(
     pool: PoolRecord | None, reason: str, words: str

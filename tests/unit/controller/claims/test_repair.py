@@ -41,7 +41,7 @@ from tests.support.builders import (
     read_claim,
     stored,
 )
-from tests.support.patching import applied
+from tests.support.patching import applied, refused
 from tests.support.walking import UNCERTAIN, Graph, explore
 from tests.unit.controller.claims.answers import all_answers
 
@@ -293,3 +293,13 @@ def test_a_refusal_for_good_is_left_to_the_next_pass_when(so_far: list[Answer], 
 )
 def test_the_claims_name_is_that_of(vm: VirtualMachine, name: str) -> None:
     assert claim_name(vm) == name
+
+
+def test_a_vm_that_a_person_marked_claimed_is_its_pools_again_and_nothing_else_happens() -> None:
+    marked = make_vm(state="Claimed", owner=pool_owner())
+    step = _step(FoundVM(marked))
+    assert isinstance(step, PatchVM)
+    after = applied(stored(marked), step.ops)
+    assert after["metadata"]["labels"][names.LABEL_STATE] == "Pooled"
+    assert refused(stored(make_vm(state="Claimed", claim_uid="claim-uid")), step.ops)
+    assert _outcome(FoundVM(marked), FoundVM(make_vm())) == Outcome.NOTHING

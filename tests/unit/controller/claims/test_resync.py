@@ -9,7 +9,7 @@ from controller.claims.resync import Resync, missing_labels, put_back
 from controller.kube.objects import ObjectMeta, OwnerReference
 from controller.kube.store import Store
 from crds import names
-from tests.support.builders import claim_owner, make_bound_claim, pool_owner
+from tests.support.builders import claim_owner, make_bound_claim, make_vm, pool_owner, stored
 from tests.support.patching import applied, refused
 from tests.unit.kube.fake_api import says, serving
 
@@ -95,3 +95,16 @@ async def test_a_cluster_without_a_vm_is_looked_at_too() -> None:
         await Resync(client, Store(), 1.0).look()
         [asked] = api.asked
         assert asked.path == "/apis/kubevirt.io/v1/virtualmachines"
+
+
+@pytest.mark.parametrize(("key", "right"), [(names.LABEL_POOL_UID, "pool-uid"), (names.LABEL_POOL, "pool")])
+def test_whose_a_vm_is_its_owner_says_and_a_label_that_says_otherwise_is_put_right(
+    key: str, right: str
+) -> None:
+    before = meta(pool_owner(), **{**POOL_LABELS, key: "bogus"})
+    assert missing_labels(before, None) == {key: right}
+    raw = stored(make_vm(labels={key: "bogus"}, uid="vm-uid"))
+    after = applied(raw, put_back(before, {key: right}))
+    assert after["metadata"]["labels"][key] == right
+    raw["metadata"]["labels"][key] = "changed again"
+    assert refused(raw, put_back(before, {key: right}))

@@ -7,7 +7,7 @@ import pytest
 
 from controller.kube.objects import OwnerReference
 from controller.machines.objects import VirtualMachine
-from controller.machines.ownership import Owner, OwnerKind, controller_reference, owner_of
+from controller.machines.ownership import Owner, OwnerKind, controller_reference, forged, owner_of
 from crds import names
 from tests.support.builders import claim_owner, make_vm, pool_owner
 
@@ -78,3 +78,21 @@ def test_foreign_is(vm: VirtualMachine) -> None:
 
 def test_an_owner_of_another_version_of_our_group_is_ours() -> None:
     assert owner_of(_owned_by(_reference(api_version="bullpen.dev/v1")).metadata) is not None
+
+
+@pytest.mark.parametrize(
+    ("vm", "is_forged"),
+    [
+        (make_vm(state="Claimed", owner=pool_owner()), True),
+        (make_vm(state="Claimed", owner=pool_owner(), claim_uid="claim-uid"), False),
+        (make_vm(state="Claimed"), False),
+        (make_vm(), False),
+        (make_vm(state="Claimed", owner=pool_owner(), deleting=True), False),
+        (make_vm(state="Claimed", owner=None), False),
+    ],
+    ids=["by a person", "with a claim's UID", "handed over", "pooled", "going", "nobody's"],
+)
+def test_a_vm_is_forged_when_a_person_marked_it_claimed_and_no_claim_has_it(
+    vm: VirtualMachine, is_forged: object
+) -> None:
+    assert forged(vm) is is_forged

@@ -12,6 +12,7 @@ from controller.pools.snapshot import Snapshot, Trouble
 from controller.pools.status import (
     capacity_available,
     degraded,
+    hindrance,
     progressing,
     ready,
     selector,
@@ -338,3 +339,32 @@ def test_every_state_has_a_count() -> None:
     for state in State:
         one: Json = {state.value.lower(): 1}
         assert make_snapshot(**one).total == 1
+
+
+# ---- why none is made
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (make_snapshot(make_pool(suspend=True)), "spec.suspend is true"),
+        (make_snapshot(brake=OPEN), "one at a time"),
+        (make_snapshot(quota="exceeded quota: vms"), "exceeded quota: vms"),
+        (make_snapshot(make_pool(limits={"maxReplicas": 3}), claimed=3), "limits.maxReplicas (3) is reached"),
+        (make_snapshot(**FULL), ""),
+    ],
+    ids=["suspended", "braked", "quota", "full", "fine"],
+)
+def test_claims_that_wait_hear_why_no_vm_is_made(seen: Snapshot, words: str) -> None:
+    assert words in hindrance(seen)
+    assert bool(hindrance(seen)) is bool(words)
+
+
+def test_a_suspended_pool_that_is_short_does_not_say_that_it_fills() -> None:
+    truth, reason, _ = warm(make_snapshot(make_pool(suspend=True), warm=1))
+    assert (truth, reason) == ("False", "Short")
+
+
+def test_a_pool_at_its_limit_does_not_say_that_it_fills() -> None:
+    truth, reason, _ = progressing(make_snapshot(make_pool(limits={"maxReplicas": 3}), claimed=3))
+    assert (truth, reason) == ("False", "MaxReplicasReached")
