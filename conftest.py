@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 # A shell's background job ignores Ctrl-C, and so would all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -11,3 +13,8 @@ pytest_plugins = [
     "tests.support.controller",
     "tests.support.site",
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need no controller come first: the session's would answer what they write themselves."""
+    items.sort(key=lambda item: "controller" in getattr(item, "fixturenames", ()))
