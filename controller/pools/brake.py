@@ -6,6 +6,9 @@ slowed by one that did not. Claims on other VMs of the pool are never held back 
 
 from dataclasses import dataclass, replace
 
+from controller.machines.readiness import epoch
+from crds.pool import VirtualMachinePool
+
 OPENS_AFTER = 3  # failures in a row
 FIRST_DELAY = 10.0  # s until the first probe
 LONGEST_DELAY = 300.0  # s
@@ -46,3 +49,13 @@ class BrakeState:
             return None
         probing = in_flight > 0 or (self.next_probe is not None and now < self.next_probe)
         return 0 if probing else 1
+
+
+def restored(pool: VirtualMachinePool, now: float) -> BrakeState:
+    """The brake as the last status says: a restart must not let go of it."""
+    brake = pool.status.brake if pool.status else None
+    if brake is None or brake.open_since is None:
+        return BrakeState()
+    probe = epoch(str(brake.next_probe_time)) if brake.next_probe_time else now
+    since = epoch(str(brake.open_since)) or now
+    return BrakeState(brake.failures, since, probe, max(FIRST_DELAY, (probe or now) - now))

@@ -19,10 +19,9 @@ from controller.claims.protocol import StepName
 from controller.claims.records import PoolRecord
 from controller.kube import errors
 from controller.machines.inventory import IN_FLIGHT, Instance, revision_of
-from controller.machines.readiness import epoch
 from controller.machines.rendering import TemplateError, check, revision
 from controller.metrics import LEAD_TIME, WARM, WARM_TARGET
-from controller.pools.brake import BrakeState
+from controller.pools.brake import BrakeState, restored
 from controller.pools.execute import PoolWriter, Refusal
 from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, plan
 from controller.pools.report import Reporter, patch_pool
@@ -49,7 +48,7 @@ class PoolLoop:
         self.wake = asyncio.Event()
         self._writer = PoolWriter(space.client, space.name, space.vms, space.executor)
         self._brake_unit = brake_unit
-        self._brake = _restored(record.pool, space.now())
+        self._brake = restored(record.pool, space.now())
         self._failed: set[str] = set()
         self._last_failure = ""
         self._planned = 0
@@ -341,13 +340,3 @@ class PoolLoop:
     async def say_stopped(self) -> None:
         """A clean stop: the pool says that nobody watches it."""
         await self._reporter.say_stopped(self.space.now())
-
-
-def _restored(pool: VirtualMachinePool, now: float) -> BrakeState:
-    """The brake as the last status says: a restart must not let go of it."""
-    brake = pool.status.brake if pool.status else None
-    if brake is None or brake.open_since is None:
-        return BrakeState()
-    probe = epoch(str(brake.next_probe_time)) if brake.next_probe_time else now
-    since = epoch(str(brake.open_since)) or now
-    return BrakeState(brake.failures, since, probe, max(10.0, (probe or now) - now))

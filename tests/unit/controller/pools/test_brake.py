@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.pools.brake import FIRST_DELAY, LONGEST_DELAY, OPENS_AFTER, BrakeState
-from controller.pools.loop import _restored
+from controller.pools.brake import FIRST_DELAY, LONGEST_DELAY, OPENS_AFTER, BrakeState, restored
 from controller.pools.status import status
 from crds.pool import VirtualMachinePool
 from tests.support.builders import NOW, make_pool, make_snapshot
@@ -110,7 +109,7 @@ def test_however_it_goes_an_open_brake_lets_one_through_at_most(
 
 def _after_a_restart(state: BrakeState, later: float = 0.0) -> BrakeState:
     written = status(make_snapshot(brake=state), {})
-    return _restored(make_pool(status=written), NOW + later)
+    return restored(make_pool(status=written), NOW + later)
 
 
 def test_it_is_read_back_from_the_last_status() -> None:
@@ -130,4 +129,4 @@ def test_a_restart_long_after_the_next_probe_tries_one_at_once() -> None:
     "pool", [make_pool(), make_pool(status={}), make_pool(status={"brake": {"failures": 2}})]
 )
 def test_one_that_was_closed_is_closed(pool: VirtualMachinePool) -> None:
-    assert _restored(pool, NOW) == BrakeState()
+    assert restored(pool, NOW) == BrakeState()
