@@ -45,7 +45,7 @@ test: $(VENV)/.installed  ## every level, on a real control plane
 	$(BIN)/pytest
 
 test-fast: $(VENV)/.installed  ## the inner loop: no control plane, seconds
-	$(BIN)/pytest --numprocesses auto -m "not cluster"
+	$(BIN)/pytest --numprocesses auto -m "not cluster and not thorough"
 
 cluster: $(VENV)/.installed  ## control plane, CRDs and the KubeVirt stand-in, without the controller
 	@$(BIN)/python -m e2e.cluster up --simulator $(SIMULATOR) $(if $(VM_CRD),--vm-crd $(VM_CRD))
