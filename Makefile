@@ -28,7 +28,7 @@ setup: $(VENV)/.installed  ## make the Python environment
 
 lock:  ## resolve the dependencies anew into requirements.lock, and the controller's part of it
 	@$(BIN)/pip install --quiet uv
-	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --extra cli --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -c requirements.lock -o requirements-controller.lock
 
 lint: $(VENV)/.installed  ## ruff, mypy strict, import contracts

@@ -1,18 +1,16 @@
-"""How to reach the API server: the kubeconfig as the official client reads it, and a session for it."""
+"""A session with the API server, which only reads."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import aiohttp
 import orjson
-from kubernetes import client, config
 
+from auditor.cluster import Cluster
 from auditor.events import Object
 
 T = TypeVar("T")
@@ -38,25 +36,20 @@ _TURNS = 3  # of the loop: an aborted transport tells its protocol, which tells 
 class Connection:
     """One API server; only ever read from."""
 
-    server: str
-    _configuration: Any
+    cluster: Cluster
     _session: aiohttp.ClientSession = field(repr=False)
     _asked: set[asyncio.Task[Any]] = field(default_factory=set, repr=False)
 
     @classmethod
-    def to(cls, kubeconfig: Path | None) -> Connection:
-        """By the kubeconfig given, else by KUBECONFIG, else from within the cluster.
+    def to(cls, cluster: Cluster) -> Self:
+        """Nothing is asked yet."""
+        return cls(cluster, aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=cluster.tls())))
 
-        Raises:
-            kubernetes.config.ConfigException: there is none, or it says nothing usable.
-        """
-        configuration = client.Configuration()
-        path = str(kubeconfig) if kubeconfig is not None else None
-        config.load_config(  # type: ignore[no-untyped-call]  # the official client has no types
-            config_file=path, client_configuration=configuration
-        )
-        connector = aiohttp.TCPConnector(ssl=_tls(configuration))
-        return cls(configuration.host.rstrip("/"), configuration, aiohttp.ClientSession(connector=connector))
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Let go of the sockets, without the farewells of TLS: the loop may end before they do."""
@@ -88,7 +81,7 @@ class Connection:
         timeout = aiohttp.ClientTimeout(total=60)
         headers = self._headers(accept)
         async with self._session.get(
-            self.server + path, params=params, headers=headers, timeout=timeout
+            self.cluster.server + path, params=params, headers=headers, timeout=timeout
         ) as answer:
             body = await answer.read()
             if not answer.ok:
@@ -107,26 +100,15 @@ class Connection:
     async def _stream(self, path: str, params: dict[str, str]) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENCE)
         headers = self._headers("application/json")
-        answer = await self._session.get(self.server + path, params=params, headers=headers, timeout=timeout)
+        url = self.cluster.server + path
+        answer = await self._session.get(url, params=params, headers=headers, timeout=timeout)
         if answer.ok:
             return answer
         async with answer:
             raise _refusal(answer.status, await answer.read())
 
     def _headers(self, accept: str) -> dict[str, str]:
-        tokens = self._configuration.auth_settings().values()  # asks a plugin for a new one when it is due
-        return {"Accept": accept, "User-Agent": "bullpen-auditor"} | {
-            token["key"]: token["value"] for token in tokens if token["in"] == "header"
-        }
-
-
-def _tls(configuration: Any) -> ssl.SSLContext | bool:
-    if not configuration.verify_ssl:
-        return False
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    return context
+        return {"Accept": accept, "User-Agent": "bullpen-auditor"} | self.cluster.headers()
 
 
 def _refusal(status: int, body: bytes) -> Refused:

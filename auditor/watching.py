@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from auditor import cluster
 from auditor.connection import Connection
 from auditor.events import Event, Kind, Recording, Rule, Violation
 from auditor.feed import Source, Stream
@@ -46,9 +47,21 @@ class Auditor:
             record: a file for the events, one JSON line each.
 
         Raises:
+            auditor.cluster.NoClusterError: there is nothing to watch.
             auditor.connection.Refused: a kind is not served (are the CRDs installed?), or not to us.
         """
-        connection = Connection.to(kubeconfig)
+        async with (
+            Connection.to(cluster.find(kubeconfig)) as connection,
+            cls.over(connection, namespace, record=record) as auditor,
+        ):
+            yield auditor
+
+    @classmethod
+    @asynccontextmanager
+    async def over(
+        cls, connection: Connection, namespace: str | None = None, *, record: Path | None = None
+    ) -> AsyncIterator[Auditor]:
+        """The same over a connection that somebody else opens and closes."""
         auditor = cls(connection, namespace, Recording(record) if record else None)
         try:
             await auditor._start()
@@ -56,7 +69,6 @@ class Auditor:
             auditor._check()
         finally:
             await auditor._stop()
-            await connection.close()
 
     @property
     def violations(self) -> list[Violation]:

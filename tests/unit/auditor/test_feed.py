@@ -13,6 +13,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from auditor import cluster
 from auditor.connection import Connection, Refused
 from auditor.events import Change, Event, Kind
 from auditor.feed import Source, Stream
@@ -101,7 +102,7 @@ async def watched(tmp_path: Path, unused_tcp_port: int) -> AsyncIterator[Watched
     runner = web.AppRunner(app, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
-    connection = Connection.to(kubeconfig(tmp_path, f"http://127.0.0.1:{unused_tcp_port}"))
+    connection = Connection.to(cluster.find(kubeconfig(tmp_path, f"http://127.0.0.1:{unused_tcp_port}")))
     events: list[Event] = []
     reached: list[int] = []
     stream = Stream(Source(Kind.VM, "ns"), connection, events.append, lambda _kind, rv: reached.append(rv))
