@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 from contextlib import suppress
+from typing import Any
 
 import kopf
 import structlog
@@ -15,6 +16,7 @@ from controller.claims.world import AnyReflector, World
 from controller.handlers import make_registry, make_settings
 from controller.kube.client import ApiClient
 from controller.kube.config import load_config
+from controller.kube.errors import ApiError
 from controller.kube.lease import LeaderElection
 from controller.metrics import ILLEGAL, LEADING, REQUEST_SECONDS, REQUESTS
 from controller.pools.host import PoolHost
@@ -40,7 +42,10 @@ class App:
         duration = seconds(settings.lease_duration)
         # A write is sent only while the lease outlives it, and just before a renewal a third of it is gone.
         self.client = ApiClient(
-            config, max_writes_in_flight=settings.max_writes_in_flight, timeout=min(6.0, duration / 3)
+            config,
+            max_writes_in_flight=settings.max_writes_in_flight,
+            timeout=min(6.0, duration / 3),
+            identity=settings.identity,
         )
         self.lease = LeaderElection(
             self.client,
@@ -50,10 +55,13 @@ class App:
             duration=duration,
             renew=duration / 3,
         )
+        self.client.lease_left = self.lease.time_left  # none: a standby can't write, whatever it believes
         self.world = World(self.client, settings.max_hand_overs)
         self.host = PoolHost(self.world, seconds(settings.brake_delay))
+        self.reflectors: list[AnyReflector] = list(self.world.reflectors())
         self.stopping = asyncio.Event()
-        self.state = "starting"
+        self.hindrance = "starting"
+        self.beginning: asyncio.Task[None] | None = None
         self.probes = Probes(lambda: "", self._not_ready)
 
     async def run(self) -> int:
@@ -63,68 +71,94 @@ class App:
         set_illegal_hook(_count_illegal)
         await self.probes.start(self.settings.listen)
         try:
-            self.state = ""  # a standby is ready: a roll-out waits for it before it stops the leader
-            if not await self._until_stopped(self.lease.acquire()):
-                return 0
-            self.client.lease_left = self.lease.time_left
-            LEADING.set(1)
-            return await self._lead()
+            return await self._serve()
         finally:
             await self.probes.stop()
             await self.client.close()
             await asyncio.sleep(FAREWELL)
 
-    async def _lead(self) -> int:
-        """Watch, and when the lists are complete, go to work; stop when told to or when the lease is lost."""
-        self.state = "reading the cluster"
-        log.info("leading", identity=self.settings.identity)
-        reflectors = list(self.world.reflectors())
-        watching = [asyncio.create_task(each.run()) for each in reflectors]
-        operator = asyncio.create_task(self._host_pools())
-        holding = asyncio.create_task(self.lease.hold())
+    async def _serve(self) -> int:
+        """Stand by with everything in sight, and lead when it is our turn; until told to stop."""
         stopping = asyncio.create_task(self.stopping.wait())
-        resync = Resync(self.client, self.world.claims, seconds(self.settings.resync_interval))
-        self.world.desk.start(resync.run())
-        synced = asyncio.create_task(self._begin_when_synced(reflectors))
+        office = asyncio.create_task(self._hold_office())
+        # The lease first: whoever gets it at once lists everything once, not before it and after it.
+        looked = asyncio.create_task(self.lease.looked.wait())
+        await asyncio.wait({stopping, office, looked}, return_when=asyncio.FIRST_COMPLETED)
+        self.hindrance = "reading the cluster"
+        watching = [asyncio.create_task(each.run()) for each in self.reflectors]
+        operator = asyncio.create_task(self._host_pools())
+        reading = asyncio.create_task(self._read_cluster())
         try:
             ended, _ = await asyncio.wait(
-                {holding, stopping, operator, *watching}, return_when=asyncio.FIRST_COMPLETED
+                {office, stopping, operator, *watching}, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            clean = stopping.done() and not holding.done()
-            self.world.stop()
-            await self.host.stop(say=clean)
-            tasks = (synced, *watching, holding, stopping)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            clean = stopping.done() and not office.done()
+            await self._leave_office(clean=clean)
+            await _cancelled(looked, reading, office, stopping, *watching)
             LEADING.set(0)
             if clean:
                 with suppress(Exception):
                     await self.lease.release()
             self.stopping.set()  # kopf ends by it; cancelled in the midst of that, it leaves connections open
             await asyncio.wait({operator}, timeout=KOPF_ENDS)
-            operator.cancel()
-            await asyncio.gather(operator, return_exceptions=True)
+            await _cancelled(operator)
         if clean:
             log.info("stopped")
             return 0
         for task in ended:
             if not task.cancelled() and (error := task.exception()) is not None:
                 log.error("ended by an error", exc_info=error)
-        log.error("not leading any more: nothing is written; start it again to stand by")
+        log.error("not leading: nothing is written any more; start it again to stand by")
         return LOST_LEASE
 
-    async def _begin_when_synced(self, reflectors: list[AnyReflector]) -> None:
-        for each in reflectors:
+    async def _read_cluster(self) -> None:
+        """Until everything was listed once. A standby is ready then: a roll-out waits for it."""
+        for each in self.reflectors:
             await each.synced.wait()
         gc.collect()
         gc.freeze()  # what was listed lives long: collections over it are the tail of the latency
         gc.set_threshold(50_000, 20, 50)
+        self.hindrance = ""
+
+    async def _hold_office(self) -> None:
+        """Take the lease, go to work, and return when it is lost."""
+        await self.lease.acquire()
+        LEADING.set(1)
+        async with asyncio.TaskGroup() as group:
+            self.beginning = group.create_task(self._begin())
+            await self.lease.hold()
+            self.beginning.cancel()
+
+    async def _begin(self) -> None:
+        """Make sure that nothing is older than the leadership, and only then go to work."""
+        since = asyncio.get_running_loop().time()
+        await asyncio.gather(*(each.confirm(since) for each in self.reflectors), self._confirm_pools())
         self.world.begin()
         self.host.begin()
-        self.state = ""
-        log.info("ready", vms=len(self.world.vms), claims=len(self.world.claims))
+        resync = Resync(self.client, self.world.claims, seconds(self.settings.resync_interval))
+        self.world.desk.start(resync.run())
+        took = asyncio.get_running_loop().time() - since
+        log.info("ready", vms=len(self.world.vms), claims=len(self.world.claims), took=round(took, 3))
+
+    async def _confirm_pools(self) -> None:
+        while True:
+            try:
+                await self.host.confirm()
+            except ApiError as error:
+                log.warning("cannot list the pools; will keep trying", error=str(error))
+                await asyncio.sleep(1.0)
+            else:
+                return
+
+    async def _leave_office(self, *, clean: bool) -> None:
+        """Stop working; after a clean stop with every write answered, so that the lease may be given away."""
+        if self.beginning is not None:
+            self.beginning.cancel()
+        if clean:
+            await self.client.drained()
+        self.world.stop()
+        await self.host.stop(say=clean)
 
     async def _host_pools(self) -> None:
         for each in ("kopf", "aiohttp", "asyncio"):
@@ -153,20 +187,15 @@ class App:
         await kopf_is_ready.wait()
         self._listen_to_signals()
 
-    async def _until_stopped(self, work: object) -> bool:
-        """Whether the work was done before a signal came."""
-        doing = asyncio.ensure_future(work)  # type: ignore[call-overload]
-        stopping = asyncio.create_task(self.stopping.wait())
-        await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if doing.done():
-            doing.result()
-            return True
-        doing.cancel()
-        return False
-
     def _not_ready(self) -> str:
-        return self.state or self.lease.trouble
+        taking_over = self.beginning is not None and not self.beginning.done()
+        return self.hindrance or self.lease.trouble or ("taking over" if taking_over else "")
+
+
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _count_request(step: str, status: int, took: float) -> None:

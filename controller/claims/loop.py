@@ -80,6 +80,7 @@ class Namespace:
 
     def begin(self) -> None:
         """A leadership begins: the line by age, everything looked at once, and only then write 1s."""
+        self.router.tick(self.now())  # nobody told the time while we stood by
         for queue in self.router.queues.values():
             queue.sort(lambda claim: epoch(claim.metadata.creation_timestamp) or 0.0)
         for instance in list(self.router.instances.values()):
@@ -108,17 +109,22 @@ class Namespace:
 
     # ---- dirty
 
+    # A standby keeps no account of it: when it leads, everything is looked at.
+
     def changed(self, pool: str) -> None:
-        self._pools[pool] = None
-        self.serve_soon()
+        if self.desk.active:
+            self._pools[pool] = None
+            self.serve_soon()
 
     def _review(self, uid: str) -> None:
-        self._claims[uid] = None
-        self.serve_soon()
+        if self.desk.active:
+            self._claims[uid] = None
+            self.serve_soon()
 
     def _suspect(self, instance: Instance) -> None:
-        self._suspects[instance.uid] = None
-        self.serve_soon()
+        if self.desk.active:
+            self._suspects[instance.uid] = None
+            self.serve_soon()
 
     def _serve(self) -> None:
         """Hand over first, then everything else. Synchronous: it only starts tasks."""

@@ -44,7 +44,7 @@ class World:
         yield Reflector(self.client, "/api/v1/nodes", Node, self.nodes)
 
     def begin(self) -> None:
-        """The lists are complete and the lease is ours: go to work."""
+        """The lease is ours and the stores are as new as that: go to work."""
         self.desk.active = True
         for space in list(self.spaces.values()):
             space.begin()

@@ -6,6 +6,7 @@ that is the caller's decision.
 
 import asyncio
 import random
+import re
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -62,8 +63,11 @@ class ApiClient:
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        identity: str = "",
     ) -> None:
         self.config = config
+        # An audit log tells the replicas apart by it; up to the slash it is the field manager.
+        self.user_agent = "bullpen/" + re.sub(r"[^!-~]", "_", identity) if identity else "bullpen"
         self.timeout = timeout
         self.gate = Gate(max_writes_in_flight)
         self.lease_left: Callable[[], float] | None = None
@@ -95,6 +99,15 @@ class ApiClient:
         deadline = now() + _FAREWELL
         while now() < deadline and any(each.fileno() >= 0 for each in self._sockets):  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.01)
+
+    async def drained(self) -> None:
+        """Send no more writes until those under way are answered: then none of ours can land any more."""
+        guard, self.lease_left = self.lease_left, lambda: 0.0
+        try:
+            while self.gate.in_flight:  # noqa: ASYNC110 - each ends within its own time-out, and no event tells
+                await asyncio.sleep(0.005)
+        finally:
+            self.lease_left = guard
 
     def server_time(self) -> datetime:
         """The API server's time in UTC; the local clock's before the first answer."""
@@ -270,7 +283,7 @@ class ApiClient:
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # Not compressed: gzip costs the API server more than the bytes cost the network.
-                headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "bullpen"},
+                headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": self.user_agent},
                 read_bufsize=1 << 20,
             )
         return self._lazy_session

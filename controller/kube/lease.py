@@ -18,7 +18,8 @@ import structlog
 from controller.kube.client import ApiClient
 from controller.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 
-_RETRY = 1.0  # seconds between two looks at a lease that another one holds, or two attempts at renewing
+_LOOK = 0.5  # seconds between two looks at a lease that another one holds: one cheap GET
+_RETRY = 1.0  # seconds between two attempts at renewing
 
 log = structlog.get_logger(__name__)
 
@@ -76,6 +77,8 @@ class LeaderElection:
         self._sent: deque[str] = deque(maxlen=8)  # renew times: they tell our writes from a namesake's
         self._seen: _Spec | None = None  # another one's, and since when it has not changed
         self._seen_at = 0.0
+        self._in_doubt = False  # whether a taking may have been applied without our knowing
+        self.looked = asyncio.Event()  # `acquire` has had its first answer, whatever it was
         self.trouble = ""  # why the lease can't be asked for, while `acquire` waits
 
     def time_left(self) -> float:
@@ -99,7 +102,9 @@ class LeaderElection:
             except ApiError as error:
                 self.trouble = f"cannot get the lease: {error}"
                 log.warning("cannot get the lease; will keep trying", error=str(error))
-            await self._sleep(_RETRY * random.uniform(0.7, 1.3))
+            finally:
+                self.looked.set()
+            await self._sleep(_LOOK * random.uniform(0.7, 1.3))
 
     async def hold(self) -> None:
         """Renew until the lease is lost, then return; from then on `time_left()` is 0."""
@@ -113,27 +118,41 @@ class LeaderElection:
             self._mine = None
 
     async def release(self) -> None:
-        """Give it up, so that the next one need not wait. Only when no write of ours is in flight."""
+        """Give it up, so that the next one need not wait. Only when no write of ours is in flight.
+
+        Also after `acquire` was cancelled: it may have taken the lease without hearing of it.
+        """
         lease, self._mine = self._mine, None
-        if lease is None:
-            return
         try:
-            try:
-                await self._put(lease, self._spec(lease, holder=""))
-            except Conflict:  # a renewal that was cancelled may have been applied
+            if lease is not None and await self._freed(lease):
+                return
+            if lease is not None or self._in_doubt:  # a write that was cut off may have been applied
                 lease = await self._read()
                 if self._is_ours(lease):
-                    await self._put(lease, self._spec(lease, holder=""))
+                    await self._freed(lease)
         except ApiError as error:  # then it runs out by itself
             log.warning("could not release the lease", error=str(error))
+
+    async def _freed(self, lease: _Lease) -> bool:
+        """Whether this very version of the lease was there to be freed."""
+        try:
+            await self._put(lease, self._spec(lease, holder=""))
+        except Conflict:
+            return False
+        return True
 
     async def _try_to_take(self) -> bool:
         lease = await self._read()
         if not (self._is_free(lease) or self._is_ours(lease)):
             return False
         sent = self._clock()
-        self._mine = await self._put(lease, self._spec(lease, holder=self._identity))
-        self._stamp = sent
+        self._in_doubt = True
+        try:
+            taken = await self._put(lease, self._spec(lease, holder=self._identity))
+        except (Conflict, AlreadyExists):
+            self._in_doubt = False
+            raise
+        self._mine, self._stamp, self._in_doubt = taken, sent, False
         return True
 
     def _is_free(self, lease: _Lease) -> bool:
@@ -143,9 +162,14 @@ class LeaderElection:
             return True
         if spec != self._seen:
             if self._seen is None or self._seen.holder_identity != spec.holder_identity:
-                log.info("waiting for the lease", lease=self._meta["name"], holder=spec.holder_identity)
+                self._tell_of(spec.holder_identity)
             self._seen, self._seen_at = spec, now
         return now - self._seen_at > (spec.lease_duration_seconds or self._duration)
+
+    def _tell_of(self, holder: str) -> None:
+        log.info("waiting for the lease", lease=self._meta["name"], holder=holder)
+        if holder == self._identity:
+            log.warning("another process goes by the name of this one, or this one ran before", name=holder)
 
     async def _keep(self) -> bool:
         """One attempt at renewing; False if it is to be tried again (or the lease is not ours any more)."""
@@ -205,12 +229,16 @@ class LeaderElection:
             return _Lease(_Meta())
 
     async def _put(self, lease: _Lease, spec: dict[str, Any]) -> _Lease:
-        """Only over the very version that was read; past the queue and the lease's own guard."""
+        """Only over the very version that was read; past the queue and the lease's own guard.
+
+        The server is told to give up when we do, so that none is applied long after it was given up here.
+        """
         version = lease.metadata.resource_version
         meta = {**self._meta, "resourceVersion": version} if version else self._meta
         body = orjson.dumps(
             {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
         )
         path = f"{self._collection}/{self._meta['name']}" if version else self._collection
+        path += f"?timeout={round(self._renew * 1000)}ms"
         method = "PUT" if version else "POST"
         return _LEASES.decode(await self._client.send(method, path, body, step="lease", limit=self._renew))

@@ -5,6 +5,7 @@ missing kind, and never lose that an object vanished while it did not look.
 """
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic
@@ -12,12 +13,14 @@ from typing import Any, Generic
 import msgspec
 import structlog
 
-from controller.kube.client import ApiClient
+from controller.kube.client import METADATA_ONLY, ApiClient
 from controller.kube.errors import ApiError, Gone, NotFound, UnknownOutcome, classify
-from controller.kube.objects import KubeObject
+from controller.kube.objects import KubeObject, ObjectMeta
 from controller.kube.store import Store, T
 
 _PAGE = 250  # objects in one answer of a list
+_METADATA_PAGE = 2000
+_FEW = 32  # objects that are read one by one when they alone differ; with more, all are listed anew
 _LIST_LIMIT = 60.0  # seconds for one page: as long as the API server itself allows
 _IDLE = 90.0  # seconds; bookmarks come every minute
 _SHORT = 5.0  # seconds: a watch that lives longer was a good one even if nothing happened
@@ -35,6 +38,14 @@ class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "
 class _RawPage(msgspec.Struct):
     metadata: _ListMeta
     items: list[msgspec.Raw] = []
+
+
+class _MetadataPage(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[KubeObject] | None = None  # null in an empty list of metadata
+
+
+_METADATA_PAGES = msgspec.json.Decoder(_MetadataPage)
 
 
 class _OddEvent(msgspec.Struct):
@@ -81,6 +92,7 @@ class Reflector(Generic[T]):
         self._version = ""  # where the watch goes on; empty: list first
         self._failures = 0
         self._complaint = ""
+        self._read_at = -math.inf  # when the last consistent read of everything began
 
     async def run(self) -> None:
         """Never returns; cancel it."""
@@ -99,6 +111,22 @@ class Reflector(Generic[T]):
             longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
             await self._sleep(longest * random.uniform(0.5, 1.0))
 
+    async def confirm(self, since: float) -> None:
+        """Return when the store is as new as a consistent read that began at `since` (loop time) or later.
+
+        However broken the watch is: what was listed by `run` once is compared with a list of metadata.
+        """
+        await self.synced.wait()
+        failures = 0
+        while self._read_at < since:
+            try:
+                await self._compare()
+            except ApiError as error:
+                self._complain(error)
+                failures += 1
+                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures, 10))
+                await self._sleep(longest * random.uniform(0.5, 1.0))
+
     def _complain(self, error: ApiError) -> None:
         """Once for each new trouble, not once for each attempt."""
         complaint = f"{type(error).__name__} {error.status}"
@@ -110,6 +138,7 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         """ResourceVersion stays unset: the answer is what etcd holds now, not what a cache remembers."""
+        began = asyncio.get_running_loop().time()
         objects: list[T] = []
         params = {"limit": str(_PAGE), **self._selector}
         while True:
@@ -121,10 +150,50 @@ class Reflector(Generic[T]):
             params["continue"] = page.metadata.next
         self._store.replace(objects, page.metadata.resource_version)
         self._version = page.metadata.resource_version
+        self._read_at = max(self._read_at, began)
         self._complaint = ""
         if not self.synced.is_set():
             log.info("synced", path=self._path, objects=len(objects))
             self.synced.set()
+
+    async def _compare(self) -> None:
+        """A list of metadata alone, and the objects that turn out to have changed."""
+        began = asyncio.get_running_loop().time()
+        metas: list[ObjectMeta] = []
+        params = {"limit": str(_METADATA_PAGE), **self._selector}
+        while True:
+            body = await self._client.get(
+                self._path, params, step="list", limit=_LIST_LIMIT, accept=METADATA_ONLY
+            )
+            page = _METADATA_PAGES.decode(body)
+            metas += [each.metadata for each in page.items or ()]
+            if not page.metadata.next:
+                break
+            params["continue"] = page.metadata.next
+        changed = self._store.reconcile(metas, page.metadata.resource_version)
+        log.info("compared", path=self._path, objects=len(metas), changed=len(changed))
+        if len(changed) > _FEW:
+            await self._list()
+            return
+        await asyncio.gather(*map(self._fetch, changed))
+        self._read_at = max(self._read_at, began)
+
+    async def _fetch(self, meta: ObjectMeta) -> None:
+        """One object, by a list of its name: what may be listed need not be allowed to be read otherwise."""
+        params = {"fieldSelector": f"metadata.name={meta.name}", **self._selector}
+        page = self._page(
+            await self._client.get(self._home(meta.namespace), params, step="list", limit=_LIST_LIMIT)
+        )
+        for each in page.items:
+            self._store.admit(each)
+        if not any(each.metadata.uid == meta.uid for each in page.items):
+            self._store.miss(meta.uid, page.metadata.resource_version)
+
+    def _home(self, namespace: str) -> str:
+        """The collection of one namespace: there the API server finds a name without looking through all."""
+        group, _, plural = self._path.rpartition("/")
+        spread = namespace and "/namespaces/" not in self._path
+        return f"{group}/namespaces/{namespace}/{plural}" if spread else self._path
 
     def _page(self, body: bytes) -> Any:
         try:

@@ -58,11 +58,7 @@ class Store(Generic[T]):
         meta = obj.metadata
         version = int(meta.resource_version)
         old = self._objects.get(meta.uid)
-        if old is not None:
-            known = int(old.metadata.resource_version)
-        elif meta.uid in self._gone:
-            known = max(known, self._gone[meta.uid])
-        if version <= known:
+        if version <= self._known(meta.uid, known):
             return False
         self._gone.pop(meta.uid, None)
         self._objects[meta.uid] = obj
@@ -74,19 +70,50 @@ class Store(Generic[T]):
         """Take an object as its DELETED event carries it; False if a newer one is known."""
         return self._bury(obj.metadata.uid, int(obj.metadata.resource_version))
 
+    def reconcile(self, metas: Iterable[ObjectMeta], list_rv: str | int) -> list[ObjectMeta]:
+        """Take a consistent, complete list of metadata; returns those whose objects are newer than ours.
+
+        When they have been read and applied too, the store is as new as the list.
+        """
+        listed = list(metas)
+        self._bury_all_but({meta.uid for meta in listed}, int(list_rv))
+        return [meta for meta in listed if int(meta.resource_version) > self._known(meta.uid, -1)]
+
+    def admit(self, obj: T) -> bool:
+        """Take an object that a consistent read has just shown; False if nothing newer was in it."""
+        return self._take(obj, -1)
+
+    def miss(self, uid: str, version: str | int) -> None:
+        """A consistent read of that version did not find this object."""
+        self.listing = True
+        try:
+            self._bury(uid, int(version))
+        finally:
+            self.listing = False
+
     def replace(self, objs: Iterable[T], list_rv: str | int) -> None:
         """Take a consistent, complete list: what is not in it is gone, unless it is newer than the list."""
         listed = set()
+        known = -1 if int(list_rv) >= self._listed else self._listed  # overtaken: a newer list lacked it
         for obj in objs:
             listed.add(obj.metadata.uid)
-            self._take(obj, -1)
+            self._take(obj, known)
+        self._bury_all_but(listed, int(list_rv))
+
+    def _known(self, uid: str, otherwise: int) -> int:
+        """The version up to which this object's story is known."""
+        if (old := self._objects.get(uid)) is not None:
+            return int(old.metadata.resource_version)
+        return max(otherwise, self._gone.get(uid, otherwise))
+
+    def _bury_all_but(self, listed: set[str], version: int) -> None:
         self.listing = True
         try:
             for uid in [uid for uid in self._objects if uid not in listed]:
-                self._bury(uid, int(list_rv))
+                self._bury(uid, version)
         finally:
             self.listing = False
-        self._listed = max(self._listed, int(list_rv))
+        self._listed = max(self._listed, version)
 
     def _bury(self, uid: str, version: int) -> bool:
         old = self._objects.get(uid)

@@ -5,6 +5,7 @@ writes; it never forgets a VM before the API server does.
 """
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from statemachines.instance import MACHINE, State
 
 IN_FLIGHT = (State.PROVISIONING, State.WAKING)
 _SLACK = 64  # entries that a heap may hold of nobody: sweeping for a few would cost more than they do
+_BOOTS = 1000  # that nobody asked for yet: a standby sees them all and counts none
 _JUDGED = frozenset({State.WARM, State.UNREADY, State.FAILED})
 _UNCLAIMED = frozenset({*IN_FLIGHT, *_JUDGED, State.STANDBY})
 
@@ -59,7 +61,7 @@ class Inventory:
         self.order = ClaimOrder.OLDEST
         self.instances: dict[str, Instance] = {}
         self.by_state: dict[State, dict[str, Instance]] = {state: {} for state in State}
-        self.boots: list[tuple[Instance, float]] = []
+        self.boots: deque[tuple[Instance, float]] = deque(maxlen=_BOOTS)
         self._busy: dict[str, Instance] = {}
         self._free: list[tuple[float, str, str]] = []
         self._due: list[tuple[float, str]] = []
@@ -167,7 +169,8 @@ class Inventory:
 
     def drain_boots(self) -> list[tuple[Instance, float]]:
         """The VMs that became warm since the last call, each with its boot time in seconds."""
-        boots, self.boots = self.boots, []
+        boots = list(self.boots)
+        self.boots.clear()
         return boots
 
     # ---- inside

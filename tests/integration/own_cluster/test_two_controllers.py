@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -22,10 +24,19 @@ def leads(controller: Controller) -> bool:
     return metric(controller, "bullpen_leading") == 1
 
 
+def is_ready(controller: Controller) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{controller.listen}/readyz", timeout=5):
+            return True
+    except urllib.error.URLError:
+        return False
+
+
 def standby(start: Start) -> Controller:
-    """A second controller that has seen who holds the lease."""
+    """A second controller that has seen who holds the lease, and all that is there."""
     second = start(wait=False)
     second.wait_until_says("waiting for the lease")
+    until("ready", lambda: is_ready(second))
     return second
 
 
@@ -42,8 +53,10 @@ def test_the_second_controller_waits_and_says_for_whom(
     holder = re.search('"holder": "([^"]+)", "event": "waiting for the lease"', second.said)
     assert holder
     assert holder[1] in first.said
-    for step in ("pool/create", "pool/status", "list"):
+    for step in ("pool/create", "pool/status", "hand-over/vm"):
+        assert metric(first, "bullpen_api_requests_total", step=step) > 0
         assert metric(second, "bullpen_api_requests_total", step=step) == 0
+    assert metric(second, "bullpen_api_requests_total", step="list") > 0
     assert auditor.settled() == []
     assert auditor.seen["VMs"] == 3
 

@@ -355,3 +355,35 @@ async def test_each_request_is_counted_with_its_step_and_answer(api: FakeApi, cl
     with pytest.raises(errors.UnknownOutcome):
         await patch(client)
     assert seen == [("get", 200), ("assign", 409), ("assign", 0)]
+
+
+async def test_after_draining_every_write_is_answered_and_none_was_sent_meanwhile(
+    api: FakeApi, client: ApiClient
+) -> None:
+    answered = asyncio.Event()
+
+    async def late(_: web.Request) -> web.StreamResponse:
+        await answered.wait()
+        return web.json_response({})
+
+    client.lease_left = lambda: 60.0
+    api.will(late)
+    under_way = asyncio.create_task(patch(client))
+    await eventually(lambda: len(api.asked) == 1)
+    draining = asyncio.create_task(client.drained())
+    await asyncio.sleep(0)
+    with pytest.raises(errors.NotLeading):
+        await patch(client)
+    assert not draining.done()
+    answered.set()
+    await asyncio.wait_for(draining, 5)
+    assert under_way.done()
+    await patch(client)
+    assert len(api.asked) == 2, "then the last words may be said"
+
+
+async def test_the_audit_log_can_tell_who_wrote_and_the_field_manager_is_the_same(api: FakeApi) -> None:
+    for identity, agent in (("", "bullpen"), ("pod-1", "bullpen/pod-1"), ("a b\nä", "bullpen/a_b__")):
+        async with api.client(identity=identity) as client:
+            await client.get(PATH)
+        assert api.asked[-1].headers["User-Agent"] == agent

@@ -404,3 +404,101 @@ async def test_a_standby_has_no_trouble(time: Time, one: Machine, two: Machine) 
     assert two.election.trouble == ""
     one.stop()
     two.stop()
+
+
+async def test_a_taking_that_was_cut_off_by_a_stop_is_given_back(
+    time: Time, server: Server, one: Machine, two: Machine
+) -> None:
+    server.swallow = True  # applied; the answer never comes
+    taking = one.start(one.election.acquire())
+    await time.settle()
+    assert server.lease is not None
+    assert server.lease["spec"]["holderIdentity"] == "one"
+    taking.cancel()
+    server.swallow = False
+    await one.election.release()
+    assert server.lease["spec"]["holderIdentity"] == ""
+    waiting = two.start(two.election.acquire())
+    await time.pass_(1.0)
+    assert waiting.done(), "nobody waits for a lease that nobody knows to have"
+
+
+async def test_a_standby_that_stops_leaves_the_leaders_lease_alone(
+    time: Time, server: Server, one: Machine, two: Machine
+) -> None:
+    await lead(one)
+    waiting = two.start(two.election.acquire())
+    await time.pass_(3.0)
+    waiting.cancel()
+    before = len(server.writes)
+    await two.election.release()
+    assert len(server.writes) == before
+    one.stop()
+
+
+async def test_one_that_lost_a_race_for_the_lease_gives_nothing_back(
+    time: Time, server: Server, one: Machine, two: Machine
+) -> None:
+    server.trip = 0.1
+    one.start(one.election.acquire())
+    two.start(two.election.acquire())
+    await time.pass_(0.5)
+    winner, loser = (one, two) if one.leads else (two, one)
+    assert not loser.leads
+    before = list(server.writes)
+    loser.stop()
+    await loser.election.release()
+    assert server.writes == before
+    assert winner.leads
+    winner.stop()
+
+
+async def test_the_first_look_is_told_whether_the_lease_was_free_or_not_or_nobody_answered(
+    time: Time, server: Server, one: Machine, two: Machine
+) -> None:
+    server.broken = UnknownOutcome(503)
+    waiting = one.start(one.election.acquire())
+    assert not one.election.looked.is_set()
+    await time.settle()
+    assert one.election.looked.is_set()
+    server.broken = None
+    await time.pass_(1.0)
+    assert waiting.done()
+    two.start(two.election.acquire())
+    await time.settle()
+    assert two.election.looked.is_set()
+    two.stop()
+
+
+async def test_a_released_lease_is_noticed_within_a_second_by_a_look_twice_a_second(
+    time: Time, one: Machine, two: Machine
+) -> None:
+    await lead(one)
+    waiting = two.start(two.election.acquire())
+    await time.pass_(20.0)
+    one.stop()
+    await one.election.release()
+    await time.pass_(0.66)
+    assert waiting.done()
+
+
+async def test_a_renewal_that_is_applied_long_after_it_was_given_up_costs_the_next_one_time_and_nothing_else(
+    time: Time, server: Server, one: Machine, two: Machine
+) -> None:
+    holding = await lead(one)
+    two.start(two.run())
+    await time.pass_(4.0)
+    one.client.cut_off = True
+    await time.pass_(10.9)
+    late = {**(server.lease or {})["spec"], "renewTime": "late"}
+    server.store(late)  # one of those that were sent, and timed out here
+    assert one.election.time_left() < 1.0
+    await time.pass_(2.0)
+    assert holding.done()
+    both = []
+    for _ in range(200):
+        await time.pass_(0.1)
+        both.append(one.leads and two.leads)
+    assert not any(both)
+    assert two.leads
+    two.stop()

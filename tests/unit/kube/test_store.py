@@ -162,7 +162,7 @@ class World:
 
 MOVES = st.lists(
     st.tuples(
-        st.sampled_from(["create", "patch", "delete", "event", "event", "answer", "list"]),
+        st.sampled_from(["create", "patch", "delete", "event", "event", "answer", "list", "compare"]),
         st.integers(0, 99),
     ),
     max_size=80,
@@ -207,6 +207,21 @@ class Reader:
         self.store.replace([obj(uid, version) for uid, version in listed.items()], str(at))
         self.seen = sum(entry[2] <= at for entry in self.world.stream)
 
+    def compare(self, which: int) -> None:
+        """A list of metadata as it was at some time, and what has changed read one by one a little later."""
+        at, listed = self.lists[which % len(self.lists)]
+        metas = [obj(uid, version).metadata for uid, version in listed.items()]
+        for meta in self.store.reconcile(metas, str(at)):
+            if (live := self.world.live.get(meta.uid)) is not None:
+                self.store.admit(obj(meta.uid, live))
+            else:
+                self.store.miss(meta.uid, self.world.version)
+        for found in self.store:
+            at_least = listed.get(found.metadata.uid, at + 1)
+            assert int(found.metadata.resource_version) >= at_least, "older than the list, or gone by then"
+        missing = {uid for uid in listed if self.store.get(uid) is None}
+        assert not missing & self.world.live.keys(), "listed, there still, and not shown"
+
 
 @settings(max_examples=500, deadline=None)
 @given(MOVES)
@@ -220,6 +235,8 @@ def test_whatever_comes_in_whatever_order_the_newest_state_wins(moves: list[tupl
                 reader.answer(which)
             case "list":
                 reader.relist(which)
+            case "compare":
+                reader.compare(which)
             case _:
                 reader.write(move, which)
     while reader.seen < len(reader.world.stream):
@@ -227,3 +244,22 @@ def test_whatever_comes_in_whatever_order_the_newest_state_wins(moves: list[tupl
     assert {found.metadata.uid: version(found) for found in reader.store} == reader.world.live
     for uid in reader.world.live:
         assert reader.store.by_name("n", uid) is reader.store.get(uid)
+
+
+def test_a_list_that_a_newer_comparison_overtook_brings_nothing_back() -> None:
+    store = Store[KubeObject]()
+    assert store.reconcile([], "9") == []
+    store.replace([obj("u", 5)], "7")
+    assert len(store) == 0
+
+
+def test_what_a_comparison_misses_was_not_seen_going() -> None:
+    told: list[bool] = []
+    store = Store[KubeObject]()
+    store.on_change = lambda _, new: told.append(store.listing) if new is None else None
+    store.apply(obj("u", 3))
+    store.apply(obj("v", 4))
+    store.reconcile([obj("v", 4).metadata], "6")
+    store.miss("v", "7")
+    assert told == [True, True]
+    assert not store.listing

@@ -1,0 +1,166 @@
+"""A reflector whose store is made as new as a consistent read, at the moment in which somebody takes over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from controller.kube.client import METADATA_ONLY, ApiClient
+from tests.unit.kube.fake_api import (
+    FakeApi,
+    cuts,
+    event,
+    eventually,
+    says,
+    serving,
+    streams,
+    thing,
+    things,
+    too_old,
+)
+from tests.unit.kube.test_reflector import PATH, Running, hangs, no_time, running
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    async with serving() as served:
+        yield served
+
+
+@pytest.fixture
+async def client(api: FakeApi) -> AsyncIterator[ApiClient]:
+    async with api.client(sleep=no_time) as made:
+        yield made
+
+
+async def standing_by(api: FakeApi, watched: Running) -> None:
+    """It has listed, and its watch is open and silent: whatever happens from here on it does not hear."""
+    await eventually(lambda: len(api.asked) == 2)
+    assert watched.reflector.synced.is_set()
+    api.asked.clear()
+
+
+async def confirmed(watched: Running) -> None:
+    await asyncio.wait_for(watched.reflector.confirm(asyncio.get_running_loop().time()), 5)
+
+
+async def test_what_is_as_it_was_costs_one_list_of_metadata(api: FakeApi, client: ApiClient) -> None:
+    api.will(things(7, thing("a", 3), thing("b", 4)), hangs())
+    async with running(client, selector="x=y") as watched:
+        await standing_by(api, watched)
+        api.will(things(20, thing("a", 3), thing("b", 4)))
+        await confirmed(watched)
+        assert watched.versions() == {"a": "3", "b": "4"}
+    [asked] = api.asked
+    assert (asked.path, asked.query["labelSelector"]) == (PATH, "x=y")
+    assert asked.headers["Accept"] == METADATA_ONLY
+    assert "resourceVersion" not in asked.query, "a list from a cache may be stale"
+
+
+async def test_what_the_watch_has_not_told_is_found_out(api: FakeApi, client: ApiClient) -> None:
+    api.will(things(7, thing("same", 3), thing("changed", 4), thing("gone", 5)), hangs())
+    async with running(client, selector="x=y") as watched:
+        await standing_by(api, watched)
+        api.will(things(20, thing("same", 3), thing("changed", 15)), things(21, thing("changed", 16)))
+        await confirmed(watched)
+        assert watched.versions() == {"same": "3", "changed": "16"}
+    _, read = api.asked
+    assert read.path == "/apis/x.dev/v1/namespaces/n/things"
+    assert read.query == {"fieldSelector": "metadata.name=changed", "labelSelector": "x=y"}
+
+
+async def test_what_goes_between_the_list_and_the_read_is_gone(api: FakeApi, client: ApiClient) -> None:
+    api.will(things(7, thing("a", 3)), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(things(20, thing("a", 15)), things(21))
+        await confirmed(watched)
+        assert watched.versions() == {}
+
+
+async def test_a_namesake_that_came_between_the_list_and_the_read_is_another(
+    api: FakeApi, client: ApiClient
+) -> None:
+    api.will(things(7, thing("a", 3, "old")), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(things(20, thing("a", 15, "old")), things(23, thing("a", 22, "new")))
+        await confirmed(watched)
+        assert [found.metadata.uid for found in watched.store] == ["new"]
+
+
+async def test_much_that_has_changed_is_listed_as_a_whole(api: FakeApi, client: ApiClient) -> None:
+    many = [thing(f"t{number}", 100 + number) for number in range(40)]
+    api.will(things(7), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(things(200, *many), things(201, *many))
+        await confirmed(watched)
+        assert len(watched.store) == 40
+    assert len(api.asked) == 2
+
+
+async def test_a_long_comparison_is_read_in_pages(api: FakeApi, client: ApiClient) -> None:
+    api.will(things(7, thing("a", 3), thing("b", 4)), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(things(20, thing("a", 3), more="page2"), things(20, thing("b", 4)))
+        await confirmed(watched)
+        assert watched.versions() == {"a": "3", "b": "4"}
+    assert api.asked[1].query["continue"] == "page2"
+
+
+async def test_an_empty_list_of_metadata_is_null(api: FakeApi, client: ApiClient) -> None:
+    api.will(things(7, thing("a", 3)), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(says(200, {"metadata": {"resourceVersion": "9"}, "items": None}))
+        await confirmed(watched)
+        assert watched.versions() == {}
+
+
+async def test_it_is_tried_until_it_is_known(api: FakeApi, client: ApiClient) -> None:
+    api.will(things(7, thing("a", 3)), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(
+            *[cuts()] * 5, says(410, {"code": 410}), things(20, thing("a", 9)), things(21, thing("a", 9))
+        )
+        await confirmed(watched)
+        assert watched.versions() == {"a": "9"}
+
+
+async def test_a_list_that_began_after_the_taking_over_is_enough(api: FakeApi, client: ApiClient) -> None:
+    since = asyncio.get_running_loop().time()
+    api.will(things(7, thing("a", 3)), hangs())
+    async with running(client) as watched:
+        await asyncio.wait_for(watched.reflector.confirm(since), 5)
+        await eventually(lambda: len(api.asked) == 2)
+    assert [each.query.get("watch") for each in api.asked] == [None, "true"]
+
+
+async def test_without_a_first_list_it_waits_for_that(api: FakeApi, client: ApiClient) -> None:
+    api.will(cuts(), cuts(), cuts(), cuts(), cuts(), things(7, thing("a", 3)), hangs())
+    async with running(client) as watched:
+        await asyncio.wait_for(watched.reflector.confirm(asyncio.get_running_loop().time()), 5)
+        assert watched.versions()["a"] == "3"
+
+
+async def test_a_watch_that_is_broken_meanwhile_takes_nothing_back(api: FakeApi, client: ApiClient) -> None:
+    api.will(things(7, thing("a", 3), thing("b", 4)), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(things(20, thing("a", 9)), things(21, thing("a", 9)))
+        await confirmed(watched)
+        reflector = watched.reflector
+        reflector._version = "7"
+        late = (
+            event("MODIFIED", thing("b", 5)),
+            event("DELETED", thing("b", 6)),
+            event("MODIFIED", thing("a", 8)),
+        )
+        api.will(streams(*late, too_old()), hangs())
+        watching = asyncio.create_task(reflector._watch())
+        with pytest.raises(Exception, match="too old"):
+            await asyncio.wait_for(watching, 5)
+        assert watched.versions() == {"a": "9"}
