@@ -5,6 +5,7 @@ import gc
 import logging
 import signal
 import sys
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -16,12 +17,14 @@ from controller.claims.world import AnyReflector, World
 from controller.handlers import make_registry, make_settings
 from controller.kube.client import ApiClient
 from controller.kube.config import load_config
+from controller.kube.definitions import Definitions
 from controller.kube.errors import ApiError
 from controller.kube.lease import LeaderElection
 from controller.metrics import ILLEGAL, LEADING, REQUEST_SECONDS, REQUESTS
 from controller.pools.host import PoolHost
 from controller.probes import Probes
 from controller.settings import Settings
+from crds import names
 from crds.durations import seconds
 from statemachines.base import IllegalTransition, set_illegal_hook
 
@@ -56,6 +59,7 @@ class App:
             renew=duration / 3,
         )
         self.client.lease_left = self.lease.time_left  # none: a standby can't write, whatever it believes
+        self.definitions = Definitions(self.client, names.API_VERSION, (names.POOLS, names.CLAIMS))
         self.world = World(self.client, settings.max_hand_overs)
         self.host = PoolHost(self.world, seconds(settings.brake_delay))
         self.reflectors: list[AnyReflector] = list(self.world.reflectors())
@@ -71,6 +75,8 @@ class App:
         set_illegal_hook(_count_illegal)
         await self.probes.start(self.settings.listen)
         try:
+            if not await self._until_stopped(self.definitions.wait()):
+                return 0
             return await self._serve()
         finally:
             await self.probes.stop()
@@ -187,9 +193,19 @@ class App:
         await kopf_is_ready.wait()
         self._listen_to_signals()
 
+    async def _until_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Whether the work was done before a signal came."""
+        doing, stopping = asyncio.create_task(work), asyncio.create_task(self.stopping.wait())
+        done, _ = await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await _cancelled(doing, stopping)
+        return doing in done
+
     def _not_ready(self) -> str:
         taking_over = self.beginning is not None and not self.beginning.done()
-        return self.hindrance or self.lease.trouble or ("taking over" if taking_over else "")
+        if not self.hindrance:
+            return self.lease.trouble or ("taking over" if taking_over else "")
+        troubles = (self.definitions.trouble, *(each.trouble for each in self.reflectors))
+        return ": ".join([self.hindrance, *filter(None, troubles)][:2])
 
 
 async def _cancelled(*tasks: asyncio.Task[Any]) -> None:

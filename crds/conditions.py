@@ -51,6 +51,8 @@ class PoolReason(StrEnum):
     """Surfaces when a quota of the namespace refuses another VM (Ready, CapacityAvailable)."""
     API_REFUSED = "ApiRefused"
     """Surfaces when the API server refuses a write for another reason, which is told (Ready, Degraded)."""
+    KUBEVIRT_MISSING = "KubeVirtMissing"
+    """Surfaces when the API server does not serve KubeVirt's kinds; goes on by itself (Ready, Degraded)."""
     SUSPENDED = "Suspended"
     """Surfaces when spec.suspend is true: nothing is made or removed (Progressing)."""
     DELETING = "Deleting"
@@ -112,6 +114,8 @@ class ClaimReason(StrEnum):
     """Surfaces when the API server refuses the claim's spec.metadata on the VM (Bound, Ready)."""
     METADATA_CONFLICT = "MetadataConflict"
     """Surfaces when spec.metadata has a key that the VM has already (Bound, Ready)."""
+    KUBEVIRT_MISSING = "KubeVirtMissing"
+    """Surfaces when the API server does not serve KubeVirt's kinds; goes on by itself (Bound, Ready)."""
     NOTHING_WARM = "NothingWarm"
     """Surfaces when whenEmpty is Fail and no VM was warm (Bound)."""
 

@@ -29,8 +29,11 @@ class Situation:
     message: str
 
 
-def situation(name: str, record: PoolRecord | None, misfit: str = "") -> Situation:
-    """What stands between a pool's claims and a VM; `misfit` is why the pool can't be read, if it can't."""
+def situation(name: str, record: PoolRecord | None, misfit: str = "", missing: str = "") -> Situation:
+    """What stands between a pool's claims and a VM.
+
+    `misfit` is why the pool can't be read, if it can't; `missing` that KubeVirt is not there, if it is not.
+    """
     if record is None and misfit:
         return Situation(ClaimReason.POOL_INVALID, f"pool {name} can't be read: {misfit}")
     if record is None:
@@ -42,6 +45,8 @@ def situation(name: str, record: PoolRecord | None, misfit: str = "") -> Situati
         return Situation(
             ClaimReason.POOL_DELETING, f"pool {name} is being deleted and hands nothing over any more"
         )
+    if missing:
+        return Situation(ClaimReason.KUBEVIRT_MISSING, missing)
     if record.trouble:
         return Situation(ClaimReason.POOL_INVALID, f"pool {name} can make no VM: {record.trouble}")
     if record.denied:
@@ -83,7 +88,7 @@ class Announcer:
     async def _pass(self, pool: str, queue: Queue) -> None:
         router = self._namespace.router
         record = router.pools.get(pool)
-        why = situation(pool, record, router.misfits.get(pool, ""))
+        why = situation(pool, record, router.misfits.get(pool, ""), self._namespace.desk.missing)
         orders = [each.created for each in record.inventory.in_flight()] if record else []
         median = record.boots.median if record else None
         now = self._namespace.now()

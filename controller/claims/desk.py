@@ -10,10 +10,14 @@ log = structlog.get_logger()
 
 
 class Desk:
-    """`active` while this process leads and its lists are complete; `room`: hand-overs that may start."""
+    """`active` while this process leads and its lists are complete; `room`: hand-overs that may start.
+
+    `missing` is why nothing can be done to any VM: KubeVirt's kinds are not served.
+    """
 
     def __init__(self, max_hand_overs: int) -> None:
         self.active = False
+        self.missing = ""
         self.room = max_hand_overs
         self.tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[str, Callable[[], None]] = {}

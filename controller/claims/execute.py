@@ -157,7 +157,7 @@ def answer_of(step: Step, error: errors.ApiError) -> Answer:
         case errors.Invalid():
             return Invalid(error.message)
         case errors.NotFound():
-            return Missing()
+            return Missing()  # never NotServed: a kind that is not served says nothing about its objects
         case errors.Conflict() if isinstance(step, DeleteVM) and "UID in" in error.message:
             return Missing()  # the precondition: another VM has this name now
         case errors.Conflict() | errors.TooManyRequests() | errors.NotSent() | errors.WebhookUnavailable():

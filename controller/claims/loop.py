@@ -83,6 +83,10 @@ class Namespace:
         self.router.tick(self.now())  # nobody told the time while we stood by
         for queue in self.router.queues.values():
             queue.sort(lambda claim: epoch(claim.metadata.creation_timestamp) or 0.0)
+        self.look_all_over()
+
+    def look_all_over(self) -> None:
+        """Everything is looked at once: what was known may be long past."""
         for instance in list(self.router.instances.values()):
             self.router.check(instance)
         for uid in self.router.claims:
@@ -142,7 +146,7 @@ class Namespace:
 
     def _serve_pool(self, name: str) -> None:
         record = self.router.pools.get(name)
-        if record is not None:
+        if record is not None and not self.desk.missing:
             for assignment in self.router.assign(record, self.desk.room):
                 self.desk.room -= 1
                 self.announcer.hush(assignment.entry.uid)
@@ -189,7 +193,7 @@ class Namespace:
 
     def _repair(self, uid: str) -> None:
         instance = self.router.instances.get(uid)
-        if instance is None:
+        if instance is None or self.desk.missing:  # all are checked when KubeVirt is there again
             return
         if instance.busy:
             self.router.check(instance)  # suspected again when it is released
@@ -261,6 +265,7 @@ class Namespace:
             now=self.now(),
             clock_agrees=self.client.clock_agrees(),
             in_hand=claim.uid in self.in_hand,
+            missing=self.desk.missing,
             pool_known=record is not None,
             pool_swept=record is None or FOREGROUND in record.pool.metadata.finalizers,
             lifetime_default=default,

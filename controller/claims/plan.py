@@ -30,6 +30,7 @@ class View:
     now: float
     clock_agrees: bool = True
     in_hand: bool = False  # a task of ours is at work on it
+    missing: str = ""  # KubeVirt's kinds are not served: nothing is known of any VM, and nothing can be done
     pool_known: bool = True
     pool_swept: bool = False  # gone, or under deletion with foreground propagation
     lifetime_default: float | None = None
@@ -147,6 +148,9 @@ def _bound(view: View) -> Plan:
     named = claim.status.virtual_machines[0]
     if claim.orphans:
         return Plan()  # its VM becomes the user's own
+    if view.missing:
+        fresh = status.unserved(claim, view.missing, now)
+        return Plan() if claim.going or status.same(status.kept(claim), fresh) else Plan(Refresh(fresh))
     if claim.going:
         return Plan(GiveBack(named.name, named.uid, None)) if view.vm and not _dying(view.vm) else Plan()
     if view.vm is None:
@@ -205,7 +209,7 @@ def _lost(view: View, name: str) -> dict[str, Any]:
 
 def _releasing(view: View) -> Plan:
     claim = view.claim
-    if claim.status is None or not claim.status.virtual_machines or claim.orphans:
+    if claim.status is None or not claim.status.virtual_machines or claim.orphans or view.missing:
         return Plan()
     if view.vm is not None and _dying(view.vm):
         return Plan()  # its end is an event

@@ -212,6 +212,14 @@ def refreshed(
     return result
 
 
+def unserved(claim: Claim, why: str, now: float) -> Json:
+    """A Bound claim's status while nothing can be known of its VM."""
+    result = kept(claim)
+    ready = condition(claim, ClaimCondition.READY, Truth.FALSE, ClaimReason.KUBEVIRT_MISSING, why, now)
+    result["conditions"] = merged(claim, [ready])
+    return result
+
+
 def with_expiry(claim: Claim, expires_at: float | None) -> Json:
     """A Bound claim's status after its lifetime was changed."""
     result = kept(claim)

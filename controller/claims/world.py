@@ -1,6 +1,6 @@
 """All that is watched, sorted by namespace: four stores, their reflectors, and whom each change concerns."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from controller.claims.desk import Desk
 from controller.claims.execute import CLAIM_PATH, VM_PATH
@@ -9,7 +9,7 @@ from controller.claims.objects import Claim, misfit
 from controller.kube.client import ApiClient
 from controller.kube.reflector import Reflector
 from controller.kube.store import Store
-from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance
+from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance, gone
 from controller.machines.readiness import node_trouble
 from controller.metrics import FOREIGN
 from crds import names
@@ -31,6 +31,7 @@ class World:
         self.vmis: Store[VirtualMachineInstance] = Store(self._vmi_changed)
         self.nodes: Store[Node] = Store(self._node_changed)
         self._node_by_name: dict[str, Node] = {}
+        self._unserved: set[str] = set()
 
     def reflectors(self) -> Iterator[AnyReflector]:
         """One for each kind; VMs and guests by our label, so that the cluster's other VMs cost nothing."""
@@ -38,10 +39,24 @@ class World:
         everywhere = "namespaces/{}/"
         yield Reflector(self.client, CLAIM_PATH.replace(everywhere, ""), Claim, self.claims, misfit=misfit)
         vms = VM_PATH.replace(everywhere, "")
-        yield Reflector(self.client, vms, VirtualMachine, self.vms, label_selector=ours)
+        yield Reflector(
+            self.client,
+            vms,
+            VirtualMachine,
+            self.vms,
+            label_selector=ours,
+            on_served=self._serves("virtualmachines"),
+        )
         vmis = vms.replace("virtualmachines", "virtualmachineinstances")
-        yield Reflector(self.client, vmis, VirtualMachineInstance, self.vmis, label_selector=ours)
-        yield Reflector(self.client, "/api/v1/nodes", Node, self.nodes)
+        yield Reflector(
+            self.client,
+            vmis,
+            VirtualMachineInstance,
+            self.vmis,
+            label_selector=ours,
+            on_served=self._serves("virtualmachineinstances"),
+        )
+        yield Reflector(self.client, "/api/v1/nodes", Node, self.nodes, optional=True)
 
     def begin(self) -> None:
         """The lease is ours and the stores are as new as that: go to work."""
@@ -63,6 +78,19 @@ class World:
             )
             self.spaces[namespace] = found
         return found
+
+    def _serves(self, plural: str) -> Callable[[bool], None]:
+        """Whom to tell when one of KubeVirt's kinds goes or comes."""
+
+        def told(served: bool) -> None:  # noqa: FBT001 - the one thing that it is told
+            (self._unserved.discard if served else self._unserved.add)(plural)
+            before, self.desk.missing = self.desk.missing, kubevirt_missing(self._unserved)
+            if not self.desk.active or bool(before) == bool(self.desk.missing):
+                return
+            for space in list(self.spaces.values()):
+                space.look_all_over()
+
+        return told
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         if new is not None:
@@ -94,11 +122,20 @@ class World:
         if seen is None:
             return
         name = seen.metadata.name
-        if new is None:
-            self._node_by_name.pop(name, None)
-        else:
-            self._node_by_name[name] = new
-        before, after = (node_trouble(each) if each else "" for each in (old, new))
+        known = self._node_by_name.get(name)
+        new = new or gone(seen)  # kept: a VM on a node that was taken away is lost, not on a node unheard of
+        self._node_by_name[name] = new
+        before, after = (node_trouble(each) if each else "" for each in (known, new))
         if before != after:
             for space in self.spaces.values():
                 space.router.node_changed(name)
+
+
+def kubevirt_missing(unserved: Iterable[str]) -> str:
+    """The sentence for people while these of KubeVirt's kinds are not served; empty when all are."""
+    if not (kinds := " and no ".join(sorted(unserved))):
+        return ""
+    return (
+        f"the API server serves no {kinds} ({names.KUBEVIRT_API_VERSION}): install KubeVirt, "
+        "or wait until its operator has; everything goes on by itself then"
+    )

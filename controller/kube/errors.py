@@ -10,7 +10,8 @@
     ├── Unauthorized         401
     ├── Forbidden            403
     │   └── QuotaExceeded
-    ├── NotFound             404
+    ├── NotFound             404: of this name there is no object
+    ├── NotServed            404, 405: there is no such kind (any more): it says nothing about any object
     ├── AlreadyExists        409 of a create
     ├── Conflict             409: a precondition (resourceVersion, uid) does not hold
     ├── Gone                 410: a resourceVersion or continue token is too old
@@ -87,6 +88,12 @@ class QuotaExceeded(Forbidden):
 
 class NotFound(ApiError):
     condition_reason = "NotFound"
+
+
+class NotServed(ApiError):
+    """No such kind: its definition is missing or on its way out. It says nothing about any object."""
+
+    condition_reason = "NotServed"
 
 
 class AlreadyExists(ApiError):
@@ -167,7 +174,8 @@ def _kind(status: int, reason: str, message: str, details: dict[str, Any]) -> ty
         (status == HTTPStatus.FORBIDDEN and _is_about_quota(message), QuotaExceeded),
         (status == HTTPStatus.FORBIDDEN, Forbidden),
         (status == HTTPStatus.UNAUTHORIZED, Unauthorized),
-        (status == HTTPStatus.NOT_FOUND, NotFound),
+        (status == HTTPStatus.NOT_FOUND and reason == "NotFound", NotFound),
+        (status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}, NotServed),
         (status == HTTPStatus.GONE, Gone),
         (True, BadRequest),
     )

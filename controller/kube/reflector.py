@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from controller.kube.client import METADATA_ONLY, ApiClient
-from controller.kube.errors import ApiError, Gone, NotFound, UnknownOutcome, classify
+from controller.kube.errors import ApiError, Forbidden, Gone, NotFound, NotServed, UnknownOutcome, classify
 from controller.kube.objects import KubeObject, ObjectMeta
 from controller.kube.store import Store, T
 
@@ -25,6 +25,7 @@ _LIST_LIMIT = 60.0  # seconds for one page: as long as the API server itself all
 _IDLE = 90.0  # seconds; bookmarks come every minute
 _SHORT = 5.0  # seconds: a watch that lives longer was a good one even if nothing happened
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
+_ABSENT_PAUSE = 3.0  # at most, between two looks for a kind that is not served: somebody is installing it
 _ENOUGH = 5  # failures in a row after which the version we watch from is itself suspected
 
 log = structlog.get_logger(__name__)
@@ -62,6 +63,9 @@ class Reflector(Generic[T]):
 
     `struct` is a msgspec struct with `metadata: ObjectMeta`; `path` the collection's. `misfit` makes the best
     of an object that does not fit the struct, given its JSON and why; without it such an object is skipped.
+    `on_served` is told when the API server stops serving the kind and when it serves it again: a kind that
+    may come and go is not waited for, and what was known of it is kept until a list says otherwise. One that
+    is `optional` is not waited for either when we may not see it.
     """
 
     def __init__(
@@ -73,14 +77,20 @@ class Reflector(Generic[T]):
         *,
         label_selector: str = "",
         misfit: Callable[[msgspec.Raw, str], T] | None = None,
+        on_served: Callable[[bool], None] | None = None,
+        optional: bool = False,
         idle: float = _IDLE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.synced = asyncio.Event()
+        self.trouble = ""  # why it can't be listed or watched just now
         self._client = client
         self._path = path
         self._store = store
         self._misfit = misfit
+        self._on_served = on_served
+        self._served = True
+        self._optional = optional
         self._selector = {"labelSelector": label_selector} if label_selector else {}
         self._idle = idle
         self._sleep = sleep
@@ -105,10 +115,12 @@ class Reflector(Generic[T]):
                 self._version = ""
             except ApiError as error:
                 self._complain(error)
-                if isinstance(error, NotFound) or self._failures >= _ENOUGH:
+                self._do_without(error)
+                if isinstance(error, NotFound | NotServed) or self._failures >= _ENOUGH:
                     self._version = ""
             self._failures += 1
-            longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
+            most = _LONGEST_PAUSE if self._served else _ABSENT_PAUSE
+            longest = min(most, _FIRST_PAUSE * 2 ** min(self._failures, 10))
             await self._sleep(longest * random.uniform(0.5, 1.0))
 
     async def confirm(self, since: float) -> None:
@@ -123,16 +135,34 @@ class Reflector(Generic[T]):
                 await self._compare()
             except ApiError as error:
                 self._complain(error)
+                if self._do_without(error):
+                    return
                 failures += 1
                 longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures, 10))
                 await self._sleep(longest * random.uniform(0.5, 1.0))
 
     def _complain(self, error: ApiError) -> None:
         """Once for each new trouble, not once for each attempt."""
+        self.trouble = str(error)
         complaint = f"{type(error).__name__} {error.status}"
         if complaint != self._complaint:
             self._complaint = complaint
             log.warning("cannot watch; will keep trying", path=self._path, error=str(error))
+
+    def _do_without(self, error: ApiError) -> bool:
+        """What need not be there holds nobody up."""
+        absent = isinstance(error, NotServed) and self._on_served is not None
+        if absent:
+            self._tell_served(served=False)
+        if absent or (isinstance(error, Forbidden) and self._optional):
+            self.synced.set()
+            return True
+        return False
+
+    def _tell_served(self, *, served: bool) -> None:
+        if served is not self._served and self._on_served is not None:
+            self._served = served
+            self._on_served(served)
 
     # List
 
@@ -151,10 +181,11 @@ class Reflector(Generic[T]):
         self._store.replace(objects, page.metadata.resource_version)
         self._version = page.metadata.resource_version
         self._read_at = max(self._read_at, began)
-        self._complaint = ""
+        self._complaint = self.trouble = ""
         if not self.synced.is_set():
             log.info("synced", path=self._path, objects=len(objects))
             self.synced.set()
+        self._tell_served(served=True)
 
     async def _compare(self) -> None:
         """A list of metadata alone, and the objects that turn out to have changed."""
@@ -271,7 +302,7 @@ class Reflector(Generic[T]):
             return
         self._version = obj.metadata.resource_version
         self._failures = 0
-        self._complaint = ""
+        self._complaint = self.trouble = ""
         if kind == "DELETED":
             self._store.remove(obj)
         elif kind != "BOOKMARK":

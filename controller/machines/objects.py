@@ -53,6 +53,9 @@ class VirtualMachineInstance(msgspec.Struct, rename="camel", frozen=True):
     status: VMIStatus = VMIStatus()
 
 
+GONE = "gone"  # in place of a node's deletionTimestamp: its object was deleted
+
+
 class Taint(msgspec.Struct, frozen=True):
     key: str
     effect: str = ""
@@ -73,6 +76,12 @@ class Node(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+def gone(node: Node) -> Node:
+    """The node as it is remembered after its object was deleted."""
+    meta = msgspec.structs.replace(node.metadata, deletion_timestamp=node.metadata.deletion_timestamp or GONE)
+    return msgspec.structs.replace(node, metadata=meta)
 
 
 def condition_of(conditions: list[Condition], kind: str) -> Condition | None:

@@ -6,7 +6,7 @@ Pure: observation in, verdict out. Times are seconds since the epoch of the API 
 from dataclasses import dataclass
 from datetime import datetime
 
-from controller.machines.objects import Condition, Node, VirtualMachineInstance, condition_of
+from controller.machines.objects import GONE, Condition, Node, VirtualMachineInstance, condition_of
 from crds.durations import seconds
 from crds.pool import Readiness, ReadinessWhen
 
@@ -82,6 +82,8 @@ def _unmet(kind: str, found: Condition | None) -> str:
 
 def node_trouble(node: Node) -> str:
     """Why a VM on this node may not be handed out; empty when it may."""
+    if node.metadata.deletion_timestamp == GONE:
+        return "was deleted"
     ready = condition_of(node.status.conditions, "Ready")
     if ready is not None and ready.status != "True":
         return "is not ready"

@@ -145,9 +145,15 @@ class PoolWriter:
         return done.outcome == Outcome.GONE
 
     async def owned(self, pool: VirtualMachinePool) -> list[str]:
-        """The names of the VMs that the pool owns, by an uncached list. Raises ApiError."""
+        """The names of the VMs that the pool owns, by an uncached list (none while there is no such kind).
+
+        Raises ApiError.
+        """
         selector = {"labelSelector": f"{names.LABEL_POOL_UID}={pool.metadata.uid}"}
-        found = _LIST.decode(await self._client.get(self._path, selector, step=StepName.POOL_READ))
+        try:
+            found = _LIST.decode(await self._client.get(self._path, selector, step=StepName.POOL_READ))
+        except errors.NotServed:
+            return []
         return [
             vm.metadata.name
             for vm in found.items
@@ -167,10 +173,10 @@ def _refusal(error: errors.ApiError) -> Refusal:
             | errors.NotLeading()
         ):
             raise error
-        case errors.NotFound():
+        case errors.NotServed():
             return Refusal(
                 PoolReason.API_REFUSED,
-                f"the API server has no VirtualMachines: is KubeVirt installed? ({error.message})",
+                f"the API server takes no VirtualMachines: is KubeVirt being removed? ({error.message})",
             )
         case errors.Forbidden() | errors.Unauthorized():
             return Refusal(PoolReason.API_REFUSED, error.message)

@@ -187,6 +187,7 @@ class PoolLoop:
             oldest_pending=oldest,
             brake=self._brake,
             trouble=self._trouble,
+            missing=self.space.desk.missing,
             quota=self._quota,
             denied=record.denied,
             unschedulable=sum(

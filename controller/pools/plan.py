@@ -45,6 +45,10 @@ _RANK = {State.UNREADY: 0, State.PROVISIONING: 1, State.WAKING: 2, State.WARM: 3
 
 def plan(seen: Snapshot) -> list[Action]:
     """The actions of one pass, in the order in which they are to be taken."""
+    if (
+        seen.missing
+    ):  # nothing can be made or removed; what the pool owns goes with it when it is served again
+        return [DropFinalizer()] if seen.deleting else []
     if seen.deleting:
         return _deletion(seen)
     actions: list[Action] = []

@@ -36,6 +36,7 @@ class Snapshot:
     oldest_pending: float | None = None
     brake: BrakeState = field(default_factory=BrakeState)
     trouble: Trouble | None = None
+    missing: str = ""
     quota: str = ""
     denied: str = ""
     unschedulable: int = 0

@@ -72,6 +72,8 @@ def hindrance(seen: Snapshot) -> str:
     """Why no VM is made although one is wanted, for the claims that wait for it; empty when one may be."""
     if seen.pool.spec.suspend:
         return "spec.suspend is true"
+    if seen.missing:
+        return seen.missing
     if seen.brake.open:
         return _brake_sentence(seen)
     verdict = capacity_available(seen)
@@ -82,6 +84,8 @@ def ready(seen: Snapshot) -> Verdict:
     """The summary: can this pool do its work?"""
     if seen.deleting:
         return Truth.FALSE, PoolReason.DELETING, remains(seen)
+    if seen.missing:
+        return Truth.FALSE, PoolReason.KUBEVIRT_MISSING, seen.missing
     if seen.trouble is not None:
         return Truth.FALSE, seen.trouble.reason, seen.trouble.message
     if seen.brake.open:
@@ -102,7 +106,7 @@ def warm(seen: Snapshot) -> Verdict:
     if seen.pool.spec.suspend:
         return Truth.FALSE, PoolReason.SHORT, f"{max(0, seen.ready)} of {seen.target} VMs are warm: suspended"
     late = seen.short_since is not None and seen.now - seen.short_since > patience
-    never = seen.trouble is not None or seen.brake.open
+    never = seen.trouble is not None or seen.brake.open or bool(seen.missing)
     if late or never:
         return Truth.FALSE, PoolReason.SHORT, f"{max(0, seen.ready)} of {seen.target} VMs are warm"
     return Truth.TRUE, PoolReason.FILLING, "missing VMs are being made"
@@ -113,6 +117,8 @@ def progressing(seen: Snapshot) -> Verdict:
         return Truth.TRUE, PoolReason.DELETING, remains(seen)
     if seen.pool.spec.suspend:
         return Truth.FALSE, PoolReason.SUSPENDED, "spec.suspend is true: nothing is made or removed"
+    if seen.missing:
+        return Truth.FALSE, PoolReason.KUBEVIRT_MISSING, seen.missing
     missing = wanted(seen)
     if missing > 0 and not seen.in_flight and seen.total >= seen.pool.spec.limits.max_replicas:
         return Truth.FALSE, PoolReason.MAX_REPLICAS_REACHED, capacity_available(seen)[2]
@@ -124,6 +130,8 @@ def progressing(seen: Snapshot) -> Verdict:
 
 
 def degraded(seen: Snapshot) -> Verdict:
+    if seen.missing:
+        return Truth.TRUE, PoolReason.KUBEVIRT_MISSING, seen.missing
     if seen.brake.open:
         return Truth.TRUE, PoolReason.BRAKE_OPEN, _brake_sentence(seen)
     if seen.denied:

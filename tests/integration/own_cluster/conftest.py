@@ -22,12 +22,17 @@ Start = Callable[..., Controller]
 
 
 @pytest.fixture(scope="session")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Of a control plane of these tests' own, with the stand-in."""
-    with ControlPlane.start(tmp_path_factory.mktemp("own") / "plane") as plane:
-        install_crds(plane.kubeconfig)
-        start_simulator(plane)
-        yield plane.kubeconfig
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane of these tests' own, with the stand-in."""
+    with ControlPlane.start(tmp_path_factory.mktemp("own") / "plane") as running:
+        install_crds(running.kubeconfig)
+        start_simulator(running)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(plane: ControlPlane) -> Path:
+    return plane.kubeconfig
 
 
 @pytest.fixture(scope="session")

@@ -373,3 +373,73 @@ async def test_the_pauses_grow_and_are_not_the_same_for_all(api: FakeApi, client
     assert pauses[0] <= 0.2
     assert all(5.0 <= seconds <= 10.0 for seconds in pauses[8:])
     assert len(set(pauses)) > 10
+
+
+# ---- a kind that comes and goes
+
+
+NOT_SERVED = refuses(404, "", "404 page not found")
+
+
+async def test_a_kind_that_is_not_served_is_not_waited_for_and_taken_up_when_it_is(
+    api: FakeApi, client: ApiClient
+) -> None:
+    told: list[bool] = []
+    api.will(NOT_SERVED, NOT_SERVED, things(7, thing("a", 3)), hangs())
+    store = Store[Thing]()
+    reflector = Reflector(client, PATH, Thing, store, on_served=told.append, sleep=no_time)
+    task = asyncio.create_task(reflector.run())
+    await asyncio.wait_for(reflector.synced.wait(), 5)
+    assert told == [False]
+    assert "404 page not found" in reflector.trouble
+    await eventually(lambda: told == [False, True])
+    assert (len(store), reflector.trouble) == (1, "")
+    task.cancel()
+
+
+async def test_what_was_known_of_a_kind_that_is_not_served_any_more_is_kept_until_a_list_comes(
+    api: FakeApi, client: ApiClient
+) -> None:
+    told: list[bool] = []
+    api.will(things(7, thing("a", 3)), streams(too_old()), NOT_SERVED)
+    api.otherwise = NOT_SERVED
+    store = Store[Thing]()
+    reflector = Reflector(client, PATH, Thing, store, on_served=told.append, sleep=no_time)
+    task = asyncio.create_task(reflector.run())
+    await eventually(lambda: told == [False])
+    assert len(store) == 1, "a kind that is not served says nothing about its objects"
+    api.otherwise = None
+    api.will(things(9, thing("b", 8)), hangs())
+    await eventually(lambda: told == [False, True])
+    assert [each.metadata.name for each in store] == ["b"]
+    task.cancel()
+
+
+@pytest.mark.parametrize(("optional", "synced"), [(True, True), (False, False)])
+async def test_a_kind_that_we_may_not_see_is_waited_for_unless_it_is_optional(
+    api: FakeApi,
+    client: ApiClient,
+    optional: bool,  # noqa: FBT001 - a table's columns
+    synced: bool,  # noqa: FBT001
+) -> None:
+    api.otherwise = refuses(403, "Forbidden", "nodes is forbidden")
+    reflector = Reflector(client, PATH, Thing, Store[Thing](), optional=optional, sleep=no_time)
+    task = asyncio.create_task(reflector.run())
+    await eventually(lambda: len(api.asked) > 3)
+    assert reflector.synced.is_set() is synced
+    assert "nodes is forbidden" in reflector.trouble
+    task.cancel()
+
+
+async def test_a_kind_that_is_not_served_or_not_to_be_seen_holds_up_no_take_over(
+    api: FakeApi, client: ApiClient
+) -> None:
+    now = asyncio.get_running_loop().time()
+    for answer, how in (
+        (NOT_SERVED, {"on_served": lambda _: None}),
+        (refuses(403, "Forbidden", "no"), {"optional": True}),
+    ):
+        api.otherwise = answer
+        reflector = Reflector(client, PATH, Thing, Store[Thing](), sleep=no_time, **how)
+        reflector.synced.set()
+        await asyncio.wait_for(reflector.confirm(now), 5)

@@ -44,6 +44,11 @@ def test_a_line_is_told_what_stands_between_it_and_a_vm(
     assert words in found.message
 
 
+def test_while_kubevirt_is_missing_a_line_is_told_that_and_no_pools_trouble() -> None:
+    found = situation("ci", record(trouble="no domain"), "", "install KubeVirt")
+    assert (found.reason, found.message) == ("KubeVirtMissing", "install KubeVirt")
+
+
 class Slow:
     """A namespace in which telling a claim takes until somebody lets it."""
 
@@ -57,7 +62,7 @@ class Slow:
         self.go_on = asyncio.Event()
         self.router = SimpleNamespace(queue=lambda _pool: self.line, pools={}, misfits={})
         self.aftercare = self
-        self.desk = SimpleNamespace(start=asyncio.ensure_future)
+        self.desk = SimpleNamespace(start=asyncio.ensure_future, missing="")
 
     def now(self) -> float:
         return NOW

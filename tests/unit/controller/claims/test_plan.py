@@ -398,3 +398,34 @@ def test_when_it_asks_to_be_looked_at_again_something_is_to_be_done_then(claim: 
 def test_the_same_claim_seen_again_gets_the_same_answer() -> None:
     for claim in (make_claim(timeout="1s"), make_bound_claim(vms=[make_bound_vm(node="node-2")])):
         assert _plan(claim) == _plan(claim)
+
+
+# ---- without KubeVirt
+
+
+MISSING = "the API server serves no virtualmachines"
+
+
+def test_while_kubevirt_is_missing_a_bound_claim_says_so_once_and_is_not_lost() -> None:
+    told = _plan(make_bound_claim(), missing=MISSING, vm=None, vmi=None)
+    assert isinstance(told.action, Refresh)
+    ready = _condition(told.action.status, "Ready")
+    assert (ready["status"], ready["reason"], ready["message"]) == ("False", "KubeVirtMissing", MISSING)
+    assert told.action.status["virtualMachines"] == kept(make_bound_claim())["virtualMachines"]
+    again = make_bound_claim(
+        conditions=[make_condition("Ready", "False", reason="KubeVirtMissing", message=MISSING)]
+    )
+    assert _plan(again, missing=MISSING, vm=None, vmi=None) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(make_bound_claim(expires=-60.0), id="expired"),
+        pytest.param(make_bound_claim(deleting=True), id="going"),
+        pytest.param(make_bound_claim(phase="Releasing"), id="releasing"),
+    ],
+)
+def test_while_kubevirt_is_missing_nothing_is_given_back(claim: Claim) -> None:
+    found = _plan(claim, missing=MISSING)
+    assert found == NOTHING or isinstance(found.action, Refresh)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.machines.objects import Condition, Node, Taint, VirtualMachineInstance
+from controller.machines.objects import Condition, Node, Taint, VirtualMachineInstance, gone
 from controller.machines.readiness import ReadinessRule, epoch, judge, node_trouble
 from crds.pool import Readiness, ReadinessWhen
 from tests.support.builders import NOW, at, make_condition, make_node, make_vmi
@@ -88,6 +88,7 @@ def test_running_alone_does_not_say_since_when() -> None:
         pytest.param(make_node(ready="False"), "is not ready", id="a node that is not ready"),
         pytest.param(make_node(ready="Unknown"), "is not ready", id="a node nobody hears from"),
         pytest.param(make_node(cordoned=True), "is cordoned", id="a cordoned node"),
+        pytest.param(gone(make_node()), "was deleted", id="a node whose object is gone"),
         pytest.param(
             make_node(taints=[Taint("maintenance", "NoExecute")]),
             "is tainted NoExecute",

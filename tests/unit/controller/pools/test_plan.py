@@ -41,6 +41,15 @@ def _instances(state: State, *names: str, age: float = 600.0) -> list[Instance]:
     return [make_instance(name, state, age=age) for name in names]
 
 
+# ---- without KubeVirt
+
+
+def test_while_kubevirt_is_missing_nothing_is_planned_but_the_end_of_a_pool_that_goes() -> None:
+    assert plan(make_snapshot(missing="no KubeVirt", failed=_instances(State.FAILED, "a"))) == []
+    going = make_snapshot(make_pool(deleting=True), missing="no KubeVirt", warm=3)
+    assert plan(going) == [DropFinalizer()]
+
+
 # ---- the order-up-to rule
 
 

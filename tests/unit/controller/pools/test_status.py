@@ -126,6 +126,12 @@ GOING = make_pool(deleting=True)
             make_snapshot(trouble=TROUBLE), "False", "TemplateInvalid", id="its template is refused"
         ),
         pytest.param(make_snapshot(brake=OPEN), "False", "BrakeOpen", id="its VMs fail"),
+        pytest.param(
+            make_snapshot(missing="no kubevirt", trouble=TROUBLE),
+            "False",
+            "KubeVirtMissing",
+            id="no KubeVirt",
+        ),
         pytest.param(make_snapshot(quota="used up"), "False", "QuotaRefused", id="a quota"),
         pytest.param(
             make_snapshot(denied="policy"), "False", "ApiRefused", id="admission refuses hand-overs"
@@ -349,11 +355,12 @@ def test_every_state_has_a_count() -> None:
     [
         (make_snapshot(make_pool(suspend=True)), "spec.suspend is true"),
         (make_snapshot(brake=OPEN), "one at a time"),
+        (make_snapshot(missing="no KubeVirt"), "no KubeVirt"),
         (make_snapshot(quota="exceeded quota: vms"), "exceeded quota: vms"),
         (make_snapshot(make_pool(limits={"maxReplicas": 3}), claimed=3), "limits.maxReplicas (3) is reached"),
         (make_snapshot(**FULL), ""),
     ],
-    ids=["suspended", "braked", "quota", "full", "fine"],
+    ids=["suspended", "braked", "missing", "quota", "full", "fine"],
 )
 def test_claims_that_wait_hear_why_no_vm_is_made(seen: Snapshot, words: str) -> None:
     assert words in hindrance(seen)

@@ -1,0 +1,78 @@
+"""What is watched, sorted: nodes that go, and KubeVirt's kinds when they come and go."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from controller.claims.world import World, kubevirt_missing
+from statemachines.instance import State
+from tests.support.builders import (
+    NAMESPACE,
+    NOW,
+    POOL,
+    POOL_UID,
+    make_claim,
+    make_node,
+    make_pool,
+    make_vm,
+    make_vmi,
+)
+
+
+@pytest.fixture
+def world() -> World:
+    """With one pool and its one VM, warm on node-1."""
+    clock = SimpleNamespace(server_time=lambda: datetime.fromtimestamp(NOW, UTC), clock_agrees=lambda: True)
+    found = World(cast("Any", clock), 32)
+    space = found.space(NAMESPACE)
+    space.router.pool_seen(make_pool())
+    found._node_changed(None, make_node())
+    space.router.vmi_seen(make_vmi())
+    space.router.vm_seen(make_vm())
+    return found
+
+
+def state(world: World) -> tuple[State, str]:
+    [instance] = world.space(NAMESPACE).router.instances.values()
+    return instance.state, instance.derived.reason
+
+
+def test_a_warm_vm_on_a_node_that_is_deleted_is_not_warm_any_more(world: World) -> None:
+    assert state(world)[0] is State.WARM
+    world._node_changed(make_node(), None)
+    assert state(world) == (State.UNREADY, "its node node-1 was deleted")
+    world._node_changed(None, make_node())
+    assert state(world)[0] is State.WARM
+
+
+@pytest.mark.parametrize("trouble", [make_node(ready="Unknown"), make_node(cordoned=True)])
+def test_a_warm_vm_on_a_node_in_trouble_is_not_warm_from_that_moment(world: World, trouble: Any) -> None:
+    world._node_changed(make_node(), trouble)
+    assert state(world)[0] is State.UNREADY
+
+
+async def test_while_a_kind_of_kubevirts_is_missing_nobody_is_served_and_then_all_are(world: World) -> None:
+    space = world.space(NAMESPACE)
+    vms, vmis = world._serves("virtualmachines"), world._serves("virtualmachineinstances")
+    world.desk.active = True
+    vms(False)
+    vmis(False)
+    space.router.claim_seen(make_claim())
+    space._serve_pool(POOL)
+    assert not space.in_hand
+    assert "no virtualmachineinstances and no virtualmachines" in world.desk.missing
+    vms(True)
+    assert "no virtualmachineinstances (kubevirt.io/v1)" in world.desk.missing
+    vmis(True)
+    assert world.desk.missing == ""
+    assert POOL in space._pools, "all is looked at again"
+    assert list(space.router.assign(space.router.pools[POOL], 1))
+    assert space.router.pools[POOL].uid == POOL_UID
+
+
+def test_nothing_is_missing_when_all_is_served() -> None:
+    assert kubevirt_missing([]) == ""
