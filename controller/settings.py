@@ -62,7 +62,10 @@ class Settings(BaseSettings):
     max_writes_in_flight: int = Field(32, ge=1, le=1000, description="writes to the API server at once")
     max_hand_overs: int = Field(32, ge=1, le=1000, description="hand-overs under way at once")
     brake_delay: Length = Field("10s", description="pause of the failure brake before its first probe")
-    resync_interval: Length = Field("5m", description="how often stripped labels are looked for and put back")
+    resync_interval: Length = Field(
+        "5m",
+        description="how often stripped labels, and changed data of templates, are looked for",
+    )
     log_level: str = Field(
         "info", pattern="^(debug|info|warning|error)$", description="debug, info, warning, error"
     )

@@ -32,6 +32,8 @@ class PoolCondition(StrEnum):
     """Surfaces always: True when something needs a person's eye though claims may still be served."""
     CAPACITY_AVAILABLE = "CapacityAvailable"
     """Surfaces always: False when limits, a quota or the cluster leave no room for another VM."""
+    REFERENCED_DATA_CHANGED = "ReferencedDataChanged"
+    """Surfaces when the template refers to Secrets or ConfigMaps: True when VMs are older than they are."""
 
 
 class PoolReason(StrEnum):
@@ -82,6 +84,15 @@ class PoolReason(StrEnum):
     """Surfaces when limits.maxReplicas keeps a wanted VM from being made (CapacityAvailable)."""
     UNSCHEDULABLE = "Unschedulable"
     """Surfaces when the cluster has no node for a VM (CapacityAvailable)."""
+
+    DATA_CHANGED = "DataChanged"
+    """Surfaces when unclaimed VMs were made before a Secret or ConfigMap changed (ReferencedDataChanged)."""
+    DATA_MISSING = "DataMissing"
+    """Surfaces when a Secret or ConfigMap that VMs need is not there (ReferencedDataChanged)."""
+    DATA_UNCHANGED = "DataUnchanged"
+    """Surfaces when no unclaimed VM is older than the data that it refers to (ReferencedDataChanged)."""
+    DATA_UNREADABLE = "DataUnreadable"
+    """Surfaces when the controller can't read a Secret or ConfigMap, or may not (ReferencedDataChanged)."""
 
 
 class ClaimCondition(StrEnum):

@@ -13,7 +13,19 @@ from crds.conditions import Conditions
 from crds.durations import PATTERN, Duration, PositiveDuration
 from crds.labels import TemplateAnnotations, TemplateLabels
 from crds.parsing import parsed
-from crds.schema import PRESERVE_UNKNOWN, SET, Count, Model, ObjectMeta, Rule, Time, rules
+from crds.schema import (
+    PRESERVE_UNKNOWN,
+    SET,
+    Count,
+    Model,
+    ObjectMeta,
+    ObjectName,
+    Rule,
+    Time,
+    Uid,
+    list_map,
+    rules,
+)
 from crds.warm import WarmCapacity, WarmStatus
 
 
@@ -244,6 +256,24 @@ class Brake(Model):
     next_probe_time: Time | None = Field(default=None, description="When the next single VM is tried.")
 
 
+MAX_REFERENCES = 64
+
+
+class ReferencedObject(Model):
+    """A Secret or ConfigMap whose data VMs hold; never the data."""
+
+    kind: Literal["Secret", "ConfigMap"] = Field(description="Secret or ConfigMap.")
+    name: ObjectName = Field(description="Its name.")
+    uid: Uid = Field(description="The UID of the one that was seen last.")
+    resource_version: Annotated[str, Field(max_length=128)] = Field(
+        description="The version that was seen last."
+    )
+    changed_at: Time | None = Field(
+        default=None,
+        description="When a change of it was last noticed; absent if none was. Older VMs may hold old data.",
+    )
+
+
 class PoolStatus(Model):
     """What was found."""
 
@@ -263,8 +293,14 @@ class PoolStatus(Model):
     selector: Annotated[str, Field(max_length=512)] | None = Field(
         default=None, description="Label selector of the pool's unclaimed VMs, for the scale subresource."
     )
+    referenced_data: Annotated[
+        tuple[ReferencedObject, ...],
+        Field(max_length=MAX_REFERENCES, json_schema_extra=list_map("kind", "name")),
+    ] = Field(default=(), description="The Secrets and ConfigMaps that the template refers to, as last seen.")
     conditions: Conditions = Field(
-        default=(), description="Ready, Warm, Progressing, Degraded and CapacityAvailable."
+        default=(),
+        description="Ready, Warm, Progressing, Degraded and CapacityAvailable; ReferencedDataChanged where "
+        "the template refers to Secrets or ConfigMaps.",
     )
 
 

@@ -44,6 +44,7 @@ class StepName(StrEnum):
     POOL_STATUS = "pool/status"
     POOL_FINALIZER = "pool/finalizer"
     POOL_READ = "pool/read"
+    POOL_REFERENCE = "pool/reference"
 
 
 # ---- steps

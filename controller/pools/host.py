@@ -14,7 +14,7 @@ from controller.claims.records import PoolRecord
 from controller.claims.world import World
 from controller.kube import errors
 from controller.kube.client import Priority
-from controller.pools.loop import PoolLoop
+from controller.pools.loop import RESYNC, PoolLoop
 from crds import names
 from crds.conditions import PoolCondition, PoolReason
 from crds.pool import parse_pool
@@ -39,10 +39,11 @@ class _Known:
 class PoolHost:
     """The loops of all pools, by UID. A standby only takes note: its loops begin with its leadership."""
 
-    def __init__(self, world: World, brake_unit: float) -> None:
+    def __init__(self, world: World, brake_unit: float, resync: float = RESYNC) -> None:
         self._world = world
         self._brake_unit = brake_unit
         self._known: dict[str, _Known] = {}
+        self._resync = resync
         self._loops: dict[str, PoolLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._buried: dict[str, None] = {}
@@ -119,7 +120,7 @@ class PoolHost:
         for _, boot in record.inventory.drain_boots():
             record.boots.add(boot)  # they were counted by whoever led then
         loop = self._loops[uid] = PoolLoop(
-            self._world.space(record.pool.metadata.namespace), record, self._brake_unit
+            self._world.space(record.pool.metadata.namespace), record, self._brake_unit, self._resync
         )
         self._tasks[uid] = asyncio.get_running_loop().create_task(loop.run())
 

@@ -7,6 +7,7 @@ becomes a condition and a pause, never a dead loop. Hand-overs do not pass throu
 import asyncio
 import math
 import random
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from controller.machines.inventory import IN_FLIGHT, Instance, revision_of
 from controller.machines.rendering import TemplateError, check, revision
 from controller.metrics import LEAD_TIME, WARM, WARM_TARGET
 from controller.pools.brake import BrakeState, restored
+from controller.pools.data import DataWatch
 from controller.pools.execute import PoolWriter, Refusal
 from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, plan
 from controller.pools.report import Reporter, patch_pool
@@ -42,7 +44,7 @@ REFUSED_PAUSE = (10.0, 300.0)  # s until a refused template or quota is tried ag
 class PoolLoop:
     """One pool. `run` ends when the pool is gone; cancel it to stop."""
 
-    def __init__(self, space: Namespace, record: PoolRecord, brake_unit: float) -> None:
+    def __init__(self, space: Namespace, record: PoolRecord, brake_unit: float, resync: float) -> None:
         self.space = space
         self.record = record
         self.wake = asyncio.Event()
@@ -60,6 +62,7 @@ class PoolLoop:
         self._pause = REFUSED_PAUSE[0]
         self._short_since: float | None = None
         self._reporter = Reporter(space.client, lambda: self.pool, self._status, self._is_gone)
+        self._data = DataWatch(space, record.pool, resync, self.wake.set)
         self._generation = -1
         self._revision = (record.pool.status and record.pool.status.current_revision) or ""
         self._gone = False
@@ -94,6 +97,7 @@ class PoolLoop:
     async def _pass(self) -> None:
         await self._adopt()
         self._read_template()
+        self._data.look(self.pool)
         self._count_boots()
         seen = self._snapshot()
         for action in plan(seen):
@@ -108,7 +112,7 @@ class PoolLoop:
         """Until something changes, a pause ends, or for the resync; then let the flock land."""
         delay = RESYNC * random.uniform(0.9, 1.1)
         now = self.space.now()
-        for at in (self._retry_at, self._brake.next_probe or 0.0):
+        for at in (self._retry_at, self._brake.next_probe or 0.0, self._data.due):
             if now < at < math.inf:
                 delay = min(delay, at - now + 0.01)
         # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the wake.
@@ -326,7 +330,9 @@ class PoolLoop:
         WARM_TARGET.labels(self.space.name, self.record.name, "replicas").set(seen.target)
 
     def _status(self, before: dict[str, Any]) -> dict[str, Any]:
-        return status(replace(self._snapshot(), updated=self._updated()), before)
+        since = [each.created for each in self._unclaimed()]
+        seen = replace(self._snapshot(), updated=self._updated(), data=self._data.data, unclaimed_since=since)
+        return status(seen, before)
 
     def _is_gone(self) -> None:
         self._gone = True
@@ -334,9 +340,11 @@ class PoolLoop:
 
     def _updated(self) -> int:
         """Unclaimed VMs of the current revision: a walk over them, at most once a second."""
-        unclaimed = (State.WARM, State.UNREADY, State.STANDBY, *IN_FLIGHT)
-        found = (each for state in unclaimed for each in self.record.inventory.by_state[state].values())
-        return sum(revision_of(each) == self._revision for each in found)
+        return sum(revision_of(each) == self._revision for each in self._unclaimed())
+
+    def _unclaimed(self) -> Iterator[Instance]:
+        for state in (State.WARM, State.UNREADY, State.STANDBY, *IN_FLIGHT):
+            yield from self.record.inventory.by_state[state].values()
 
     async def say_stopped(self) -> None:
         """A clean stop: the pool says that nobody watches it."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from controller.machines.inventory import Instance
 from controller.pools.brake import BrakeState
+from controller.pools.changes import Data
 from crds.pool import VirtualMachinePool
 from statemachines.instance import State
 
@@ -48,6 +49,8 @@ class Snapshot:
     short_since: float | None = None
     last_failure: str = ""
     checked: bool = True
+    data: Data | None = None
+    unclaimed_since: Sequence[float] = ()
 
     @property
     def deleting(self) -> bool:

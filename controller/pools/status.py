@@ -6,6 +6,7 @@ It holds times, never ages: a status that ticks is a write every pass.
 from typing import Any
 
 from controller.claims.patches import timestamp
+from controller.pools.changes import changed
 from controller.pools.plan import wanted
 from controller.pools.snapshot import Snapshot
 from crds import names
@@ -65,7 +66,20 @@ def status(seen: Snapshot, before: Json) -> Json:
             (PoolCondition.CAPACITY_AVAILABLE, capacity_available(seen)),
         )
     ]
-    return fresh
+    return fresh | _data(seen, before, fresh["conditions"])
+
+
+def _data(seen: Snapshot, before: Json, conditions: list[Json]) -> Json:
+    """What the template refers to; before the first look of this leadership, what the last one said."""
+    kind = PoolCondition.REFERENCED_DATA_CHANGED
+    if seen.data is None:
+        kept = [each for each in before.get("conditions", []) if each["type"] == kind]
+        listed = before.get("referencedData")
+    else:
+        verdict = changed(seen.data, seen.unclaimed_since)
+        kept = [_condition(kind, verdict, seen, before)] if verdict else []
+        listed = [each.as_json() for each in seen.data.objects]
+    return {"conditions": [*conditions, *kept]} | ({"referencedData": listed} if listed else {})
 
 
 def hindrance(seen: Snapshot) -> str:

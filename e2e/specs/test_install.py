@@ -111,6 +111,11 @@ def test_the_lease_of_the_deployment_is_the_one_that_its_role_names() -> None:
 # ---- rights
 
 
+def test_the_right_to_read_the_data_of_templates_can_be_taken_away() -> None:
+    assert "configmaps" in rendered()
+    assert "secrets" not in rendered("--set", "readReferencedData=false")
+
+
 def test_no_right_is_a_wildcard() -> None:
     rules = [rule for each in objects(rendered()) if each["kind"].endswith("Role") for rule in each["rules"]]
     assert rules
@@ -128,6 +133,8 @@ def test_no_right_is_a_wildcard() -> None:
         ("patch", "virtualmachineclaims.bullpen.dev/status"),
         ("create", "virtualmachines.kubevirt.io"),
         ("watch", "nodes"),
+        ("get", "secrets"),
+        ("get", "configmaps"),
     ],
 )
 def test_the_controller_may_do_its_work(kubectl: Kubectl, verb: str, what: str) -> None:
@@ -138,7 +145,9 @@ def test_the_controller_may_do_its_work(kubectl: Kubectl, verb: str, what: str) 
 @pytest.mark.parametrize(
     ("verb", "what"),
     [
-        ("get", "secrets"),
+        ("list", "secrets"),
+        ("watch", "secrets"),
+        ("list", "configmaps"),
         ("list", "pods"),
         ("create", "pods"),
         ("patch", "nodes"),

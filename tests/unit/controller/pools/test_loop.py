@@ -19,7 +19,9 @@ from tests.support.builders import NOW, POOL_UID, make_pool
 @pytest.fixture
 def loop() -> PoolLoop:
     space = SimpleNamespace(client=None, name="ns", vms=None, executor=None, now=lambda: NOW)
-    return PoolLoop(cast("Namespace", space), PoolRecord(make_pool(), Inventory(POOL_UID), Queue()), 1.0)
+    return PoolLoop(
+        cast("Namespace", space), PoolRecord(make_pool(), Inventory(POOL_UID), Queue()), 1.0, 300.0
+    )
 
 
 async def test_a_loop_that_is_cancelled_together_with_a_change_ends(loop: PoolLoop) -> None:
