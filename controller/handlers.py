@@ -11,6 +11,7 @@ from typing import Any
 
 import kopf
 
+from controller.kube.client import STEP_HEADER
 from controller.kube.config import ClusterConfig
 from controller.pools.host import PoolHost
 from crds import names
@@ -27,6 +28,9 @@ class Connection(kopf.ConnectionInfo):
 
     def as_ssl_context(self) -> ssl.SSLContext:
         return self.context or super().as_ssl_context()
+
+    def as_http_headers(self) -> dict[str, str]:
+        return {**super().as_http_headers(), STEP_HEADER: "pools"}
 
 
 async def connection(config: ClusterConfig) -> Connection:

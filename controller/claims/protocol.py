@@ -40,11 +40,13 @@ class StepName(StrEnum):
     RESYNC = "resync/list"
     RESYNC_LABELS = "resync/labels"
     POOL_CREATE = "pool/create"
+    POOL_READ_VM = "pool/read-vm"
     POOL_DRY_RUN = "pool/dry-run"
     POOL_STATUS = "pool/status"
     POOL_FINALIZER = "pool/finalizer"
     POOL_READ = "pool/read"
     POOL_REFERENCE = "pool/reference"
+    POOL_LOOK = "pool/look"
 
 
 # ---- steps

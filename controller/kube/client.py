@@ -33,7 +33,7 @@ from controller.kube.errors import (
 from controller.kube.gate import Gate, Priority, Ticket
 from controller.kube.server_clock import ServerClock
 
-__all__ = ["METADATA_ONLY", "ApiClient", "Priority"]
+__all__ = ["METADATA_ONLY", "STEP_HEADER", "ApiClient", "Priority"]
 
 _TRIES = 5  # of a read, and of a write that was answered 429
 _LONGEST_PAUSE = 5.0  # seconds between two of them
@@ -41,6 +41,7 @@ _FAREWELL = 1.0  # seconds that closing a connection may take
 _GRACE = 1.0  # seconds that an answer may take longer than the server's own deadline
 _JSON = "application/json"
 _JSON_PATCH = "application/json-patch+json"
+STEP_HEADER = "X-Bullpen-Step"  # by it requests are told apart, counted, and disturbed in tests
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MERGE_PATCH = "application/merge-patch+json"
 
@@ -145,7 +146,7 @@ class ApiClient:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=idle)
         target = _target(path, urlencode(params))
         with _translated():
-            async with await self._open("GET", target, None, {"X-Bullpen-Step": step}, limits) as response:
+            async with await self._open("GET", target, None, {STEP_HEADER: step}, limits) as response:
                 if not response.ok:
                     raise await self._refusal(response)
                 yield response.content.iter_any()
@@ -224,7 +225,7 @@ class ApiClient:
     ) -> bytes:
         """One request, now and once: no queue, no lease, no retry. `target` carries its query."""
         limits = self._limits if limit is None else aiohttp.ClientTimeout(total=limit)
-        headers = {"X-Bullpen-Step": step, "Accept": accept}
+        headers = {STEP_HEADER: step, "Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
         started = self._monotonic()

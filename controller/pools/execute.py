@@ -124,7 +124,8 @@ class PoolWriter:
     async def _made_before(self, body: dict[str, Any]) -> bool:
         """Whether an earlier try of unknown outcome made this very VM."""
         try:
-            found = _VM.decode(await self._client.get(f"{self._path}/{body['metadata']['name']}"))
+            path = f"{self._path}/{body['metadata']['name']}"
+            found = _VM.decode(await self._client.get(path, step=StepName.POOL_READ_VM))
         except errors.NotFound:
             return False
         mine = body["metadata"]["ownerReferences"][0]["uid"]
