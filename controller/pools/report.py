@@ -5,12 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import structlog
 
 from controller.claims.patches import add, test
 from controller.claims.protocol import StepName
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
+from controller.kube.objects import KubeObject
 from controller.pools.status import stopped
 from crds import names
 from crds.pool import VirtualMachinePool
@@ -25,15 +27,13 @@ Json = dict[str, Any]
 
 async def patch_pool(client: ApiClient, pool: VirtualMachinePool, body: list[Json], step: StepName) -> None:
     """JSON patch of a pool, or of its status, guarded by its UID. Raises ApiError."""
-    meta = pool.metadata
-    path = f"/apis/{names.API_VERSION}/namespaces/{meta.namespace}/{names.POOLS}/{meta.name}"
-    path += "/status" if step is StepName.POOL_STATUS else ""
-    guarded = [test("/metadata/uid", meta.uid), *body]
+    path = _path(pool) + ("/status" if step is StepName.POOL_STATUS else "")
+    guarded = [test("/metadata/uid", pool.metadata.uid), *body]
     await client.json_patch(path, guarded, priority=Priority.STATUS, step=step)
 
 
 class Reporter:
-    """`compute(before)` gives the status of the moment; `gone` is told when there is no such pool."""
+    """`compute(before)` gives the status of the moment; `gone` is told when a read shows no such pool."""
 
     def __init__(
         self,
@@ -81,14 +81,31 @@ class Reporter:
         try:
             await self._put(fresh)
             self._written = fresh
-        except (errors.NotFound, errors.TestFailed):  # it is gone, and another one may have its name
-            self._gone()
         except errors.ApiError as error:
+            # Gone, and another one may have its name? A refusal alone is no proof: it would end the loop.
+            if isinstance(error, errors.NotFound | errors.TestFailed) and await self._is_missing():
+                self._gone()
+                return
             log.warning("pool status not written", pool=self._pool().metadata.name, error=str(error))
             asyncio.get_running_loop().call_later(AGAIN, self.soon)
 
+    async def _is_missing(self) -> bool:
+        """Whether an uncached read says that there is no such pool any more."""
+        try:
+            body = await self._client.get(_path(self._pool()), step=StepName.POOL_LOOK)
+        except errors.NotFound:
+            return True
+        except errors.ApiError:
+            return False
+        return msgspec.json.decode(body, type=KubeObject).metadata.uid != self._pool().metadata.uid
+
     async def _put(self, status: Json) -> None:
         await patch_pool(self._client, self._pool(), [add("/status", status)], StepName.POOL_STATUS)
+
+
+def _path(pool: VirtualMachinePool) -> str:
+    meta = pool.metadata
+    return f"/apis/{names.API_VERSION}/namespaces/{meta.namespace}/{names.POOLS}/{meta.name}"
 
 
 def _status_of(pool: VirtualMachinePool) -> Json:

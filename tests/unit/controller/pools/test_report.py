@@ -11,9 +11,13 @@ from controller.kube.client import ApiClient
 from controller.kube.errors import NotFound, TestFailed, UnknownOutcome
 from controller.pools import report
 from controller.pools.report import Reporter
-from tests.support.builders import make_pool
+from tests.support.builders import POOL_UID, make_pool
 
 Json = dict[str, Any]
+
+
+def _stored(uid: str) -> bytes:
+    return b'{"metadata": {"uid": "%b"}}' % uid.encode()
 
 
 class SlowServer:
@@ -22,6 +26,7 @@ class SlowServer:
     def __init__(self) -> None:
         self.written: list[Json] = []
         self.refuse: list[Exception] = []
+        self.stored: bytes | Exception = _stored(POOL_UID)
         self.under_way = asyncio.Event()
         self.go_on = asyncio.Event()
         self.go_on.set()
@@ -33,6 +38,11 @@ class SlowServer:
             raise self.refuse.pop()
         self.written.append(body[-1]["value"])
         return b"{}"
+
+    async def get(self, _path: str, **_: object) -> bytes:
+        if isinstance(self.stored, Exception):
+            raise self.stored
+        return self.stored
 
 
 class Bench:
@@ -90,12 +100,26 @@ async def test_a_write_without_an_answer_is_made_again() -> None:
     assert bench.server.written == [{"replicas": 0}]
 
 
-@pytest.mark.parametrize("refusal", [NotFound(), TestFailed()], ids=["none", "a namesake"])
-async def test_a_pool_that_is_not_there_ends_its_loop(refusal: Exception) -> None:
+REFUSALS = pytest.mark.parametrize("refusal", [NotFound(), TestFailed()], ids=["none", "a namesake"])
+
+
+@REFUSALS
+@pytest.mark.parametrize("stored", [NotFound(), _stored("another")], ids=["gone", "another one"])
+async def test_a_pool_that_is_not_there_ends_its_loop(refusal: Exception, stored: bytes | Exception) -> None:
     bench = Bench()
-    bench.server.refuse = [refusal]
+    bench.server.refuse, bench.server.stored = [refusal], stored
     bench.reporter.soon()
     async with asyncio.timeout(5):
         while not bench.gone:
             await asyncio.sleep(0)
     assert bench.server.written == []
+
+
+@REFUSALS
+@pytest.mark.parametrize("stored", [_stored(POOL_UID), UnknownOutcome()], ids=["there", "not to be read"])
+async def test_a_refusal_alone_ends_no_loop(refusal: Exception, stored: bytes | Exception) -> None:
+    bench = Bench()
+    bench.server.refuse, bench.server.stored = [refusal], stored
+    bench.reporter.soon()
+    await bench.until_written(1)
+    assert not bench.gone
