@@ -200,6 +200,7 @@ class PoolLoop:
             failed=self._idle(State.FAILED),
             draining=self._idle(State.DRAINING),
             removable=surplus,
+            departing=sum(inventory.count(state) - inventory.idle(state) for state in IN_FLIGHT),
             lead_time=(record.boots.quantile(0.5), record.boots.quantile(0.95)),
             short_since=self._short_since,
             last_failure=self._last_failure,
@@ -208,7 +209,7 @@ class PoolLoop:
 
     def _needs_removal(self) -> bool:
         inventory, queue = self.record.inventory, self.record.queue
-        stock = inventory.idle(State.WARM) + sum(inventory.count(s) for s in IN_FLIGHT) + self._creating()
+        stock = sum(inventory.idle(s) for s in (State.WARM, *IN_FLIGHT)) + self._creating()
         return self.record.deleting or stock > self.pool.spec.warm.replicas + len(queue.orders)
 
     def _creating(self) -> int:

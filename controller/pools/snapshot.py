@@ -22,6 +22,7 @@ class Trouble:
 class Snapshot:
     """One pool, its VMs by state and its line. Times are epoch seconds of the API server's clock.
 
+    `departing` are in flight still and on their way out by us.
     `instances` yields the VMs of a state when the plan needs them one by one, which only a removal does.
     """
 
@@ -44,6 +45,7 @@ class Snapshot:
     failed: Sequence[Instance] = ()
     draining: Sequence[Instance] = ()
     removable: Sequence[Instance] = ()
+    departing: int = 0
     updated: int = 0
     lead_time: tuple[float | None, float | None] = (None, None)
     short_since: float | None = None
@@ -64,7 +66,8 @@ class Snapshot:
     @property
     def in_flight(self) -> int:
         """VMs on their way to warm, those whose creation is under way included."""
-        return self.counts[State.PROVISIONING] + self.counts[State.WAKING] + self.creating
+        booting = self.counts[State.PROVISIONING] + self.counts[State.WAKING]
+        return booting - self.departing + self.creating
 
     @property
     def total(self) -> int:
