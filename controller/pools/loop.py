@@ -155,6 +155,8 @@ class PoolLoop:
         for instance, boot in inventory.drain_boots():
             self.record.boots.add(boot)
             LEAD_TIME.labels(self.record.name).observe(boot)
+            if revision_of(instance) != self._revision:
+                continue  # what another template's VMs do says nothing of this one
             if not self._brake.open or instance.created >= (self._brake.open_since or 0.0):
                 self._brake = self._brake.succeeded()
         failed = inventory.by_state[State.FAILED]

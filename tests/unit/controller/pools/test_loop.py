@@ -13,10 +13,12 @@ from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
 from controller.machines.inventory import Inventory
 from controller.machines.readiness import ReadinessRule
+from controller.pools.brake import BrakeState
 from controller.pools.loop import PoolLoop
 from controller.pools.plan import Remove, plan
+from crds import names
 from crds.pool import ClaimOrder
-from tests.support.builders import NOW, POOL_UID, make_pool, make_vm
+from tests.support.builders import NOW, POOL_UID, make_pool, make_vm, make_vmi
 
 
 @pytest.fixture
@@ -54,3 +56,20 @@ def test_a_booting_vm_that_is_being_removed_is_not_counted_until_its_mark_is_see
         inventory.reserve(instance, "drain")
     assert len(first.instances) == 1
     assert not any(isinstance(each, Remove) for each in plan(loop._snapshot())), "one more goes"
+
+
+@pytest.mark.parametrize(("of_another", "failures"), [(True, 2), (False, 0)])
+def test_a_boot_of_another_template_does_not_speak_for_this_one(
+    loop: PoolLoop,
+    of_another: bool,
+    failures: int,  # noqa: FBT001 - pytest gives it by name
+) -> None:
+    loop._read_template()
+    loop._brake = BrakeState(2)
+    labels: dict[str, str | None] = {} if of_another else {names.LABEL_REVISION: loop._revision}
+    inventory = loop.record.inventory
+    inventory.observe(make_vm("a", age=30.0, labels=labels), None, None, NOW)
+    inventory.observe(make_vm("a", age=30.0, labels=labels), make_vmi("a"), None, NOW)
+    loop._count_boots()
+    assert loop._brake.failures == failures
+    assert loop.record.boots.median is not None
