@@ -63,6 +63,7 @@ class PoolLoop:
         self._short_since: float | None = None
         self._reporter = Reporter(space.client, lambda: self.pool, self._status, self._is_gone)
         self._data = DataWatch(space, record.pool, resync, self.wake.set)
+        self._judged = record.pool
         self._generation = -1
         self._revision = (record.pool.status and record.pool.status.current_revision) or ""
         self._gone = False
@@ -134,16 +135,21 @@ class PoolLoop:
             await patch_pool(self.space.client, self.pool, body, StepName.POOL_FINALIZER)
 
     def _read_template(self) -> None:
-        """Judge the template once per generation, and again when a refusal's pause is over."""
+        """Judge the template once per generation, and again when a refusal's pause is over.
+
+        Until the next pass everything goes by the pool as it was judged: a VM is never made from a template
+        newer than its revision, and a status never says that a change was seen before it was.
+        """
         now = self.space.now()
-        if self.pool.metadata.generation != self._generation:
-            self._generation = self.pool.metadata.generation
-            if (written := revision(self.pool)) != self._revision:
+        pool = self._judged = self.pool
+        if pool.metadata.generation != self._generation:
+            self._generation = pool.metadata.generation
+            if (written := revision(pool)) != self._revision:
                 self._revision = written
                 self._brake = BrakeState()  # what failed was made from another template
             self._trouble, self._quota, self._checked, self._pause = None, "", False, REFUSED_PAUSE[0]
             try:
-                check(self.pool)
+                check(pool)
             except TemplateError as error:  # nothing to try again before somebody changes it
                 self._trouble, self._retry_at = Trouble(error.reason, str(error)), math.inf
         elif (self._trouble or self._quota) and now >= self._retry_at:
@@ -181,7 +187,7 @@ class PoolLoop:
             else []
         )
         return Snapshot(
-            pool=self.pool,
+            pool=self._judged,
             revision=self._revision,
             now=self.space.now(),
             counts={state: inventory.count(state) for state in State},
@@ -226,10 +232,10 @@ class PoolLoop:
     async def _do(self, action: Action, seen: Snapshot) -> None:
         match action:
             case Check():
-                await self._dry_run()
+                await self._dry_run(seen)
             case Create(count=count):
                 self._planned += count
-                self.space.desk.start(self._create(count))
+                self.space.desk.start(self._create(count, seen))
             case Remove(instances=instances):
                 for instance in instances:
                     self.record.inventory.reserve(instance, "drain")
@@ -238,9 +244,9 @@ class PoolLoop:
             case DropFinalizer():
                 await self._drop_finalizer(seen)
 
-    async def _dry_run(self) -> None:
+    async def _dry_run(self, seen: Snapshot) -> None:
         try:
-            refusal = await self._writer.dry_run(self.pool, self._revision)
+            refusal = await self._writer.dry_run(seen.pool, seen.revision)
         except errors.NotLeading:
             raise
         except errors.ApiError as error:
@@ -251,15 +257,20 @@ class PoolLoop:
         else:
             self._refused(refusal)
 
-    async def _create(self, count: int) -> None:
-        """Slow start: 1, 2, 4, … at once, as long as none is refused. Never holds up the pass."""
+    async def _create(self, count: int, seen: Snapshot) -> None:
+        """Slow start: 1, 2, 4, … at once, as long as none is refused. Never holds up the pass.
+
+        The rest is not made when the template changes meanwhile.
+        """
         batch = 1
         left = count
         try:
             while left > 0 and not self._trouble and not self._quota and not self.record.deleting:
+                if self._revision != seen.revision:
+                    return
                 size = min(batch, left)
                 left -= size
-                results = await asyncio.gather(*(self._create_one() for _ in range(size)))
+                results = await asyncio.gather(*(self._create_one(seen) for _ in range(size)))
                 batch *= 2
                 if not all(results):
                     return
@@ -267,11 +278,11 @@ class PoolLoop:
             self._planned -= left
             self.wake.set()
 
-    async def _create_one(self) -> bool:
+    async def _create_one(self, seen: Snapshot) -> bool:
         self._planned -= 1  # from here on the writer counts it, until a watch shows the VM
         try:
             urgent = len(self.record.queue) > 0
-            refusal = await self._writer.create(self.pool, self._revision, urgent=urgent)
+            refusal = await self._writer.create(seen.pool, seen.revision, urgent=urgent)
         except errors.ApiError as error:
             refusal = Refusal(PoolReason.API_REFUSED, str(error))
         if refusal is not None:

@@ -13,12 +13,13 @@ from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
 from controller.machines.inventory import Inventory
 from controller.machines.readiness import ReadinessRule
+from controller.machines.rendering import revision
 from controller.pools.brake import BrakeState
 from controller.pools.loop import PoolLoop
 from controller.pools.plan import Remove, plan
 from crds import names
-from crds.pool import ClaimOrder
-from tests.support.builders import NOW, POOL_UID, make_pool, make_vm, make_vmi
+from crds.pool import ClaimOrder, VirtualMachinePool
+from tests.support.builders import NOW, POOL_UID, make_pool, make_template, make_vm, make_vmi
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_a_booting_vm_that_is_being_removed_is_not_counted_until_its_mark_is_see
 def test_a_boot_of_another_template_does_not_speak_for_this_one(
     loop: PoolLoop,
     of_another: bool,
-    failures: int,  # noqa: FBT001 - pytest gives it by name
+    failures: int,
 ) -> None:
     loop._read_template()
     loop._brake = BrakeState(2)
@@ -73,3 +74,53 @@ def test_a_boot_of_another_template_does_not_speak_for_this_one(
     loop._count_boots()
     assert loop._brake.failures == failures
     assert loop.record.boots.median is not None
+
+
+def changed(pool: VirtualMachinePool) -> VirtualMachinePool:
+    """The same pool a moment later, with another template."""
+    later = make_pool(template=make_template(hostname="b"))
+    return later.model_copy(update={"metadata": pool.metadata.model_copy(update={"generation": 2})})
+
+
+def test_a_status_never_says_that_a_change_was_seen_before_a_pass_has_judged_it(loop: PoolLoop) -> None:
+    loop._read_template()
+    loop.record.pool = changed(loop.pool)
+    before = loop._status({})
+    assert (before["observedGeneration"], before["currentRevision"]) == (1, revision(make_pool()))
+    loop._read_template()
+    after = loop._status({})
+    assert (after["observedGeneration"], after["currentRevision"]) == (2, revision(loop.pool))
+
+
+async def test_a_vm_is_made_from_the_template_that_its_revision_says(loop: PoolLoop) -> None:
+    """The template changes while the first of two VMs is being made."""
+    made: list[tuple[str, str]] = []
+
+    async def create(pool: VirtualMachinePool, label: str, *, urgent: bool) -> None:
+        assert not urgent
+        loop.record.pool = changed(loop.pool)
+        made.append((revision(pool), label))
+
+    loop._writer.create = create  # type: ignore[method-assign, assignment]
+    loop._read_template()
+    loop._planned = 7
+    await loop._create(7, loop._snapshot())
+    assert len(made) == 7
+    assert {template == label for template, label in made} == {True}
+
+
+async def test_no_more_vms_of_a_template_are_made_once_it_was_judged_to_have_changed(loop: PoolLoop) -> None:
+    made: list[str] = []
+
+    async def create(_pool: VirtualMachinePool, label: str, *, urgent: bool) -> None:
+        assert not urgent
+        made.append(label)
+        loop.record.pool = changed(loop.pool)
+        loop._read_template()
+
+    loop._writer.create = create  # type: ignore[method-assign, assignment]
+    loop._read_template()
+    loop._planned = 7
+    await loop._create(7, loop._snapshot())
+    assert made == [revision(make_pool())]
+    assert loop._planned == 0
