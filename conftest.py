@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.support.auditing",
     "tests.support.controller",
     "tests.support.site",
+    "tests.support.warm_watch",
 ]
 
 

@@ -17,6 +17,11 @@ HAND_OVERS_REFUSED = Counter(
 REPAIRS = Counter("bullpen_repairs_total", "VMs that repair looked at, by what became of them.", ("outcome",))
 WARM = Gauge("bullpen_warm", "VMs of a pool by state.", ("namespace", "pool", "state"))
 WARM_TARGET = Gauge("bullpen_warm_target", "The warm target of a pool.", ("namespace", "pool", "policy"))
+DRAINED = Counter(
+    "bullpen_vms_drained_total",
+    "Unclaimed VMs that were removed, by why: failed, stale, too-old, surplus, draining, pool-deleted.",
+    ("pool", "reason"),
+)
 LEAD_TIME = Histogram(
     "bullpen_lead_time_seconds",
     "From a VM's creation to warm.",

@@ -63,6 +63,8 @@ POOL = Kind(
         Column("Failed", ".status.instances.failed", "integer", wide=True),
         Column("Boot-P50", ".status.demand.leadTimeSeconds.p50", "number", wide=True),
         Column("Revision", ".status.currentRevision", wide=True),
+        Column("Updated", ".status.updatedReplicas", "integer", wide=True),
+        Column("Rolled-Out", _condition("RolledOut"), wide=True),
         Column("Suspended", ".spec.suspend", "boolean", wide=True),
     ),
     scale={

@@ -13,6 +13,7 @@ from crds.conditions import Conditions
 from crds.durations import PATTERN, Duration, PositiveDuration
 from crds.labels import TemplateAnnotations, TemplateLabels
 from crds.parsing import parsed
+from crds.ratios import Percent
 from crds.schema import (
     PRESERVE_UNKNOWN,
     SET,
@@ -189,6 +190,50 @@ class ClaimsPolicy(Model):
     lifetime: LifetimePolicy | None = Field(default=None, description="How long a claim may keep its VM.")
 
 
+class UpdateType(StrEnum):
+    """What a change of the template does to the VMs that nobody has claimed yet."""
+
+    REPLENISH = "Replenish"
+    ROLLING_UPDATE = "RollingUpdate"
+    RECREATE = "Recreate"
+
+
+class UpdateStrategy(Model):
+    """How VMs are replaced, and how many may be missing or extra meanwhile."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                # The default of this field, {}, is checked before the defaults of its fields are put in.
+                "!has(self.maxSurge) || self.maxSurge > 0 || "
+                "(has(self.warmFloor) && self.warmFloor != '100%')",
+                "with maxSurge 0 and warmFloor 100% no VM could ever be replaced: write maxSurge: 1 or more, "
+                "so that one more is made first, or a lower warmFloor, like 80%, so that one may be missing",
+                ".maxSurge",
+            )
+        )
+    )
+
+    type: UpdateType = Field(
+        default=UpdateType.REPLENISH,
+        description="What a change of the template does to unclaimed VMs; claimed ones are never touched. "
+        "Replenish (default): nothing, only VMs that are made after it are of the new template. "
+        "RollingUpdate: the old ones are replaced as new ones become warm, never under warmFloor. "
+        "Recreate: all old ones are removed at once, then as many new ones are made.",
+    )
+    max_surge: int = Field(
+        default=1,
+        ge=0,
+        le=1_000,
+        description="How many more VMs than the target there may be while VMs are replaced (default 1).",
+    )
+    warm_floor: Percent = Field(
+        default="100%",
+        description="The share of the target, rounded up, that replacing VMs always leaves ready: 100% "
+        "(default) lets no VM go before its successor is warm. Claims may still take the VMs below it.",
+    )
+
+
 class PoolSpec(Model):
     """What is wanted of the pool."""
 
@@ -204,16 +249,27 @@ class PoolSpec(Model):
     )
 
     template: VMTemplate = Field(
-        description="What every VM of the pool is made from. A change applies to VMs that are made after it."
+        description="What every VM of the pool is made from. What a change does to the VMs that are there "
+        "already, updateStrategy says."
     )
     warm: WarmCapacity = Field(default=WarmCapacity(), description="How many unclaimed VMs to keep.")
     limits: Limits = Field(default=Limits(), description="Caps over all VMs of the pool, claimed ones too.")
     readiness: Readiness = Field(default=Readiness(), description="When a VM counts as warm.")
     claims: ClaimsPolicy = Field(default=ClaimsPolicy(), description="How claims are served.")
+    update_strategy: UpdateStrategy = Field(
+        default=UpdateStrategy(),
+        description="How VMs are replaced when the template changes or when they are older than maxWarmAge.",
+    )
+    max_warm_age: PositiveDuration | None = Field(
+        default=None,
+        description="An unclaimed VM that was created longer ago is replaced, whatever updateStrategy.type "
+        "is, within updateStrategy.maxSurge and warmFloor. Up to a tenth earlier, so that VMs made together "
+        "don't go together. Absent: VMs may be of any age.",
+    )
     suspend: bool = Field(
         default=False,
-        description="While true no VM is made or removed; claims are still served from what is warm "
-        "(default false).",
+        description="While true no VM is made, removed or replaced; claims are still served from what is "
+        "warm (default false).",
     )
 
 
@@ -299,8 +355,8 @@ class PoolStatus(Model):
     ] = Field(default=(), description="The Secrets and ConfigMaps that the template refers to, as last seen.")
     conditions: Conditions = Field(
         default=(),
-        description="Ready, Warm, Progressing, Degraded and CapacityAvailable; ReferencedDataChanged where "
-        "the template refers to Secrets or ConfigMaps.",
+        description="Ready, Warm, Progressing, RolledOut, Degraded and CapacityAvailable; "
+        "ReferencedDataChanged where the template refers to Secrets or ConfigMaps.",
     )
 
 

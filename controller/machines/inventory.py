@@ -5,7 +5,7 @@ writes; it never forgets a VM before the API server does.
 """
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -22,6 +22,8 @@ _SLACK = 64  # entries that a heap may hold of nobody: sweeping for a few would 
 _BOOTS = 1000  # that nobody asked for yet: a standby sees them all and counts none
 _JUDGED = frozenset({State.WARM, State.UNREADY, State.FAILED})
 _UNCLAIMED = frozenset({*IN_FLIGHT, *_JUDGED, State.STANDBY})
+STOCK = (*IN_FLIGHT, State.WARM, State.UNREADY, State.STANDBY)
+"""The states of a VM that a claim may get, now or later: what a roll-out is about."""
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class Instance:
     was_claimed: bool = False
     busy: str = ""
     created: float = 0.0
+    counted: tuple[str, State] | None = None
 
     @property
     def uid(self) -> str:
@@ -66,6 +69,7 @@ class Inventory:
         self._free: list[tuple[float, str, str]] = []
         self._due: list[tuple[float, str]] = []
         self._due_at: dict[str, float] = {}
+        self._revisions: Counter[tuple[str, State]] = Counter()
 
     # ---- being told
 
@@ -100,6 +104,7 @@ class Inventory:
         self._due_at.pop(uid, None)
         if found is not None:
             del self.by_state[found.state][uid]
+            self._count_revision(found, None)
             self._compact()
         return found
 
@@ -148,6 +153,14 @@ class Inventory:
         """VMs of this state on which nothing of ours is under way. Costs a walk over the busy ones alone."""
         return self.count(state) - sum(1 for each in self._busy.values() if each.state is state)
 
+    def revisions(self, *states: State) -> Counter[str]:
+        """How many VMs in these states there are of each revision. Only those of `STOCK` are counted."""
+        found: Counter[str] = Counter()
+        for (revision, state), number in self._revisions.items():
+            if state in states:
+                found[revision] += number
+        return found
+
     def take(self, purpose: str) -> Instance | None:
         """The best warm VM in the pool's order, marked busy so that nobody takes it again."""
         while self._free:
@@ -180,6 +193,21 @@ class Inventory:
         return (sign * each.created, each.name, each.uid)
 
     def _settle(self, each: Instance, now: float) -> None:
+        self._judge(each, now)
+        self._count_revision(each, (revision_of(each), each.state) if each.state in STOCK else None)
+
+    def _count_revision(self, each: Instance, key: tuple[str, State] | None) -> None:
+        if key == each.counted:
+            return
+        if each.counted is not None:
+            self._revisions[each.counted] -= 1
+            if not self._revisions[each.counted]:
+                del self._revisions[each.counted]
+        if key is not None:
+            self._revisions[key] += 1
+        each.counted = key
+
+    def _judge(self, each: Instance, now: float) -> None:
         before = each.state
         derived = derive(
             Observation(
@@ -234,4 +262,12 @@ class Inventory:
 
 
 def revision_of(instance: Instance) -> str:
-    return instance.vm.metadata.labels.get(names.LABEL_REVISION, "")
+    """The revision that a VM was made from; empty when nobody knows.
+
+    A person may have stripped the label, which a resync can't put back; but the guest has it, from the VM's
+    own template. Unknown is not stale: such a VM leaves by being claimed, or by its age.
+    """
+    for carrier in (instance.vm, instance.vmi):
+        if carrier is not None and (found := carrier.metadata.labels.get(names.LABEL_REVISION)):
+            return found
+    return ""

@@ -5,7 +5,6 @@ where KubeVirt would show it to the guest, except the labels that the launcher p
 """
 
 import copy
-import hashlib
 from typing import Any
 
 import orjson
@@ -32,16 +31,6 @@ class TemplateTooLargeError(TemplateError):
     """The template alone would fill a good part of etcd's limit for an object."""
 
     reason = "TemplateTooLarge"
-
-
-def revision(pool: VirtualMachinePool) -> str:
-    """A hash of what the user wrote as the template, ten hex digits.
-
-    Insensitive to the order of keys; nothing that the controller adds goes into it, so an upgrade of the
-    controller replaces no VM.
-    """
-    written = pool.spec.template.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
-    return hashlib.sha256(orjson.dumps(written, option=orjson.OPT_SORT_KEYS)).hexdigest()[:10]
 
 
 def check(pool: VirtualMachinePool) -> None:

@@ -7,7 +7,6 @@ becomes a condition and a pause, never a dead loop. Hand-overs do not pass throu
 import asyncio
 import math
 import random
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -19,14 +18,16 @@ from controller.claims.patches import add, test
 from controller.claims.protocol import StepName
 from controller.claims.records import PoolRecord
 from controller.kube import errors
-from controller.machines.inventory import IN_FLIGHT, Instance, revision_of
-from controller.machines.rendering import TemplateError, check, revision
-from controller.metrics import LEAD_TIME, WARM, WARM_TARGET
+from controller.machines.inventory import IN_FLIGHT, STOCK, Instance, revision_of
+from controller.machines.rendering import TemplateError, check
+from controller.machines.revision import revision
+from controller.metrics import DRAINED, LEAD_TIME
 from controller.pools.brake import BrakeState, restored
 from controller.pools.data import DataWatch
 from controller.pools.execute import PoolWriter, Refusal
-from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, plan
-from controller.pools.report import Reporter, patch_pool
+from controller.pools.freshness import Freshness
+from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, Why, plan, surplus
+from controller.pools.report import Reporter, expose, patch_pool
 from controller.pools.snapshot import Snapshot, Trouble
 from controller.pools.status import hindrance, status
 from crds import names
@@ -38,6 +39,7 @@ log = structlog.get_logger()
 
 IDLE_WINDOW = 0.015  # s: changes come in flocks; the plan looks once they have landed
 RESYNC = 300.0  # s
+_REMOVABLE = (State.UNREADY, *IN_FLIGHT, State.WARM)
 REFUSED_PAUSE = (10.0, 300.0)  # s until a refused template or quota is tried again: first, longest
 
 
@@ -66,6 +68,7 @@ class PoolLoop:
         self._judged = record.pool
         self._generation = -1
         self._revision = (record.pool.status and record.pool.status.current_revision) or ""
+        self._freshness = Freshness()
         self._gone = False
 
     @property
@@ -106,14 +109,15 @@ class PoolLoop:
         after = self._snapshot()
         self._short_since = (self._short_since or after.now) if after.ready < after.target else None
         self.record.hindrance = hindrance(after)
-        self._show(after)
+        expose(after)
         self._reporter.soon()
 
     async def _wait(self) -> None:
         """Until something changes, a pause ends, or for the resync; then let the flock land."""
         delay = RESYNC * random.uniform(0.9, 1.1)
         now = self.space.now()
-        for at in (self._retry_at, self._brake.next_probe or 0.0, self._data.due):
+        times = (self._retry_at, self._brake.next_probe or 0.0, self._freshness.look_at, self._data.due)
+        for at in times:
             if now < at < math.inf:
                 delay = min(delay, at - now + 0.01)
         # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the wake.
@@ -144,9 +148,11 @@ class PoolLoop:
         pool = self._judged = self.pool
         if pool.metadata.generation != self._generation:
             self._generation = pool.metadata.generation
-            if (written := revision(pool)) != self._revision:
-                self._revision = written
+            self._freshness.configure(pool)
+            if self._revision not in self._freshness.standard.revisions:
                 self._brake = BrakeState()  # what failed was made from another template
+                self._last_failure = ""
+            self._revision = revision(pool)
             self._trouble, self._quota, self._checked, self._pause = None, "", False, REFUSED_PAUSE[0]
             try:
                 check(pool)
@@ -161,7 +167,7 @@ class PoolLoop:
         for instance, boot in inventory.drain_boots():
             self.record.boots.add(boot)
             LEAD_TIME.labels(self.record.name).observe(boot)
-            if revision_of(instance) != self._revision:
+            if self._freshness.standard.stale(revision_of(instance)):
                 continue  # what another template's VMs do says nothing of this one
             if not self._brake.open or instance.created >= (self._brake.open_since or 0.0):
                 self._brake = self._brake.succeeded()
@@ -169,7 +175,7 @@ class PoolLoop:
         for uid, instance in failed.items():
             if uid not in self._failed:
                 self._failed.add(uid)
-                if revision_of(instance) == self._revision:  # an older one says nothing of this template
+                if not self._freshness.standard.stale(revision_of(instance)):
                     self._last_failure = instance.derived.reason
                     self._brake = self._brake.failed(self.space.now(), instance.created, self._brake_unit)
                 log.warning("VM failed", pool=self.record.name, vm=instance.name, why=instance.derived.reason)
@@ -180,13 +186,8 @@ class PoolLoop:
         queue = record.queue
         first = next(queue.waiting(), None)
         oldest = first.arrived if first is not None and queue else None
-        leaving = self._removing
-        surplus = (
-            [each for state in (State.UNREADY, *IN_FLIGHT, State.WARM) for each in self._idle(state)]
-            if self._needs_removal()
-            else []
-        )
-        return Snapshot(
+        revisions = self._freshness.count(inventory)
+        seen = Snapshot(
             pool=self._judged,
             revision=self._revision,
             now=self.space.now(),
@@ -195,7 +196,7 @@ class PoolLoop:
             backorders=len(queue.orders),
             pending=len(queue),
             creating=self._creating(),
-            removing=len(leaving) + inventory.count(State.TERMINATING),
+            removing=len(self._removing) + inventory.count(State.TERMINATING),
             oldest_pending=oldest,
             brake=self._brake,
             trouble=self._trouble,
@@ -207,18 +208,18 @@ class PoolLoop:
             ),
             failed=self._idle(State.FAILED),
             draining=self._idle(State.DRAINING),
-            removable=surplus,
+            outdated=self._freshness.outdated(inventory, revisions, self.space.now()),
+            known_revisions=self._freshness.standard.revisions,
+            revisions=revisions,
             departing=sum(inventory.count(state) - inventory.idle(state) for state in IN_FLIGHT),
             lead_time=(record.boots.quantile(0.5), record.boots.quantile(0.95)),
             short_since=self._short_since,
             last_failure=self._last_failure,
             checked=self._checked,
         )
-
-    def _needs_removal(self) -> bool:
-        inventory, queue = self.record.inventory, self.record.queue
-        stock = sum(inventory.idle(s) for s in (State.WARM, *IN_FLIGHT)) + self._creating()
-        return self.record.deleting or stock > self.pool.spec.warm.replicas + len(queue.orders)
+        if not seen.deleting and not surplus(seen):
+            return seen
+        return replace(seen, removable=[each for state in _REMOVABLE for each in self._idle(state)])
 
     def _creating(self) -> int:
         """VMs that will be there and that nothing shows yet."""
@@ -236,11 +237,11 @@ class PoolLoop:
             case Create(count=count):
                 self._planned += count
                 self.space.desk.start(self._create(count, seen))
-            case Remove(instances=instances):
+            case Remove(instances=instances, why=why):
                 for instance in instances:
                     self.record.inventory.reserve(instance, "drain")
                     self._removing.add(instance.uid)
-                    self.space.desk.start(self._remove(instance))
+                    self.space.desk.start(self._remove(instance, why))
             case DropFinalizer():
                 await self._drop_finalizer(seen)
 
@@ -300,9 +301,10 @@ class PoolLoop:
         log.warning("creation refused", pool=self.record.name, reason=refusal.reason, why=refusal.message)
         self.wake.set()
 
-    async def _remove(self, instance: Instance) -> None:
+    async def _remove(self, instance: Instance, why: Why) -> None:
         try:
-            await self._writer.remove(instance, self.record.inventory)
+            if await self._writer.remove(instance, self.record.inventory):
+                DRAINED.labels(self.record.name, why.value).inc()
         finally:
             self._removing.discard(instance.uid)
             self.wake.set()
@@ -331,34 +333,14 @@ class PoolLoop:
 
     # ---- status
 
-    def _show(self, seen: Snapshot) -> None:
-        for state in (
-            State.PROVISIONING,
-            State.WARM,
-            State.UNREADY,
-            State.CLAIMED,
-            State.TERMINATING,
-            State.FAILED,
-        ):
-            WARM.labels(self.space.name, self.record.name, state.value).set(seen.counts[state])
-        WARM_TARGET.labels(self.space.name, self.record.name, "replicas").set(seen.target)
-
     def _status(self, before: dict[str, Any]) -> dict[str, Any]:
-        since = [each.created for each in self._unclaimed()]
-        seen = replace(self._snapshot(), updated=self._updated(), data=self._data.data, unclaimed_since=since)
-        return status(seen, before)
+        stock = self.record.inventory.by_state
+        since = [each.created for state in STOCK for each in stock[state].values()]
+        return status(replace(self._snapshot(), data=self._data.data, unclaimed_since=since), before)
 
     def _is_gone(self) -> None:
         self._gone = True
         self.wake.set()
-
-    def _updated(self) -> int:
-        """Unclaimed VMs of the current revision: a walk over them, at most once a second."""
-        return sum(revision_of(each) == self._revision for each in self._unclaimed())
-
-    def _unclaimed(self) -> Iterator[Instance]:
-        for state in (State.WARM, State.UNREADY, State.STANDBY, *IN_FLIGHT):
-            yield from self.record.inventory.by_state[state].values()
 
     async def say_stopped(self) -> None:
         """A clean stop: the pool says that nobody watches it."""

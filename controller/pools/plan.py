@@ -6,9 +6,11 @@ demand × lead time exceeds it.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from controller.claims.objects import ORPHAN
 from controller.machines.inventory import Instance
+from controller.pools import rollout
 from controller.pools.snapshot import Snapshot
 from statemachines.instance import State
 
@@ -23,11 +25,23 @@ class Create:
     count: int
 
 
+class Why(StrEnum):
+    """Why a VM that nobody claimed is removed."""
+
+    DRAINING = "draining"  # it was chosen earlier, perhaps by another leader
+    FAILED = "failed"
+    STALE = "stale"
+    TOO_OLD = "too-old"
+    SURPLUS = "surplus"
+    POOL_DELETED = "pool-deleted"
+
+
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Drain these VMs: failed ones, surplus, or those of a pool under deletion."""
+    """Drain these VMs."""
 
     instances: tuple[Instance, ...]
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +52,8 @@ class DropFinalizer:
 Action = Check | Create | Remove | DropFinalizer
 
 
-# Which surplus VM goes first: the least useful one. Ties go to the youngest, so that the oldest warm VMs stay
-# for the claims that take the oldest first.
+# Which surplus VM goes first: the least useful one, and of those one of an older template. Ties go to the
+# youngest, so that the oldest warm VMs stay for the claims that take the oldest first.
 _RANK = {State.UNREADY: 0, State.PROVISIONING: 1, State.WAKING: 2, State.WARM: 3}
 
 
@@ -51,9 +65,7 @@ def plan(seen: Snapshot) -> list[Action]:
         return [DropFinalizer()] if seen.deleting else []
     if seen.deleting:
         return _deletion(seen)
-    actions: list[Action] = []
-    if leaving := _leaving(seen):
-        actions.append(Remove(tuple(leaving)))
+    actions: list[Action] = [*_removals(seen)]
     if seen.trouble is None and not seen.pool.spec.suspend:
         if not seen.checked:
             actions.append(Check())
@@ -63,43 +75,64 @@ def plan(seen: Snapshot) -> list[Action]:
 
 
 def wanted(seen: Snapshot) -> int:
-    """Units that are missing (positive) or more than wanted (negative)."""
+    """Units that are missing (positive) or more than wanted (negative), a roll-out's extra ones aside."""
     return seen.target + seen.backorders - (seen.ready + seen.in_flight)
+
+
+def surplus(seen: Snapshot) -> int:
+    """Units more than wanted, when those that a roll-out needs for a while are granted."""
+    return max(0, -wanted(seen) - rollout.surge(seen))
 
 
 def creations(seen: Snapshot) -> int:
     """How many VMs to create in this pass, within every bound."""
     limits = seen.pool.spec.limits
+    if seen.quota or rollout.recreates(seen):
+        return 0
     bounds = [
-        wanted(seen),
+        wanted(seen) + (0 if seen.unschedulable else rollout.surge(seen)),
         limits.max_concurrent_creations - seen.in_flight,
         limits.max_replicas - seen.total,
     ]
     if (allowed := seen.brake.allows(seen.in_flight, seen.now)) is not None:
         bounds.append(allowed)
-    if seen.quota:
-        bounds.append(0)
     return max(0, min(bounds))
 
 
-def _leaving(seen: Snapshot) -> list[Instance]:
-    """Draining ones go on, failed ones go, then surplus; no more at once than maxConcurrentDeletions."""
-    room = seen.pool.spec.limits.max_concurrent_deletions - seen.removing
-    if room <= 0:
-        return []
-    leaving = list(seen.draining[:room])
-    if seen.pool.spec.suspend:
-        return leaving
-    leaving += seen.failed[: room - len(leaving)]
-    surplus = min(-wanted(seen), room - len(leaving))
-    if surplus > 0:
-        leaving += surplus_order(seen)[:surplus]
-    return leaving
+def _removals(seen: Snapshot) -> list[Remove]:
+    """Draining ones go on, failed ones go, then outdated ones, then surplus.
+
+    No more at once than maxConcurrentDeletions. Outdated ones that go are surplus no more.
+    """
+    chosen: list[tuple[Instance, Why]] = [(each, Why.DRAINING) for each in seen.draining]
+    if not seen.pool.spec.suspend:
+        outdated = rollout.leaving(seen)
+        chosen += [(each, Why.FAILED) for each in seen.failed]
+        chosen += [(each, Why.STALE if seen.is_stale(each) else Why.TOO_OLD) for each in outdated]
+        spent = sum(each.state is not State.UNREADY for each in outdated)
+        others = [each for each in surplus_order(seen) if each not in outdated]
+        chosen += [(each, Why.SURPLUS) for each in others[: max(0, surplus(seen) - spent)]]
+    return _grouped(chosen[: _room(seen)])
+
+
+def _room(seen: Snapshot) -> int:
+    return max(0, seen.pool.spec.limits.max_concurrent_deletions - seen.removing)
+
+
+def _grouped(chosen: list[tuple[Instance, Why]]) -> list[Remove]:
+    by_reason: dict[Why, list[Instance]] = {}
+    for instance, why in chosen:
+        by_reason.setdefault(why, []).append(instance)
+    return [Remove(tuple(instances), why) for why, instances in by_reason.items()]
 
 
 def surplus_order(seen: Snapshot) -> list[Instance]:
     """The unclaimed VMs, the one to remove first in front."""
-    return sorted(seen.removable, key=lambda each: (_RANK[each.state], -each.created, each.name))
+
+    def rank(each: Instance) -> tuple[int, bool, float, str]:
+        return (_RANK[each.state], not seen.is_stale(each), -each.created, each.name)
+
+    return sorted(seen.removable, key=rank)
 
 
 def _deletion(seen: Snapshot) -> list[Action]:
@@ -109,9 +142,7 @@ def _deletion(seen: Snapshot) -> list[Action]:
     """
     if ORPHAN in seen.pool.metadata.finalizers:
         return [DropFinalizer()]
-    room = max(0, seen.pool.spec.limits.max_concurrent_deletions - seen.removing)
     mine = (*seen.draining, *seen.failed, *surplus_order(seen))
-    actions: list[Action] = [Remove(tuple(mine[:room]))] if mine and room else []
     if not mine and seen.creating == 0 and seen.handing_over == 0:
-        actions.append(DropFinalizer())
-    return actions
+        return [DropFinalizer()]
+    return [*_grouped([(each, Why.POOL_DELETED) for each in mine[: _room(seen)]])]

@@ -13,14 +13,25 @@ from controller.claims.protocol import StepName
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
 from controller.kube.objects import KubeObject
+from controller.metrics import WARM, WARM_TARGET
+from controller.pools.snapshot import Snapshot
 from controller.pools.status import stopped
 from crds import names
 from crds.pool import VirtualMachinePool
+from statemachines.instance import State
 
 log = structlog.get_logger()
 
 INTERVAL = 1.0  # s between two writes of a pool's status
 AGAIN = 5.0  # s until a refused one is tried again
+_EXPOSED = (
+    State.PROVISIONING,
+    State.WARM,
+    State.UNREADY,
+    State.CLAIMED,
+    State.TERMINATING,
+    State.FAILED,
+)
 
 Json = dict[str, Any]
 
@@ -30,6 +41,14 @@ async def patch_pool(client: ApiClient, pool: VirtualMachinePool, body: list[Jso
     path = _path(pool) + ("/status" if step is StepName.POOL_STATUS else "")
     guarded = [test("/metadata/uid", pool.metadata.uid), *body]
     await client.json_patch(path, guarded, priority=Priority.STATUS, step=step)
+
+
+def expose(seen: Snapshot) -> None:
+    """The pool's gauges."""
+    meta = seen.pool.metadata
+    for state in _EXPOSED:
+        WARM.labels(meta.namespace, meta.name, state.value).set(seen.counts[state])
+    WARM_TARGET.labels(meta.namespace, meta.name, "replicas").set(seen.target)
 
 
 class Reporter:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from controller.machines.inventory import Instance
+from controller.machines.inventory import Instance, revision_of
 from controller.pools.brake import BrakeState
 from controller.pools.changes import Data
+from controller.pools.freshness import Revisions
 from crds.pool import VirtualMachinePool
 from statemachines.instance import State
 
@@ -22,8 +23,9 @@ class Trouble:
 class Snapshot:
     """One pool, its VMs by state and its line. Times are epoch seconds of the API server's clock.
 
-    `departing` are in flight still and on their way out by us.
-    `instances` yields the VMs of a state when the plan needs them one by one, which only a removal does.
+    VMs stand here one by one only where the plan may remove them: `removable` while there are too many,
+    `outdated` while some are to be replaced. `departing` are in flight still and on their way out by us.
+    `known_revisions` are all that the present template's VMs may carry.
     """
 
     pool: VirtualMachinePool
@@ -45,8 +47,10 @@ class Snapshot:
     failed: Sequence[Instance] = ()
     draining: Sequence[Instance] = ()
     removable: Sequence[Instance] = ()
+    outdated: Sequence[Instance] = ()
+    known_revisions: frozenset[str] = frozenset()
+    revisions: Revisions = field(default_factory=Revisions)
     departing: int = 0
-    updated: int = 0
     lead_time: tuple[float | None, float | None] = (None, None)
     short_since: float | None = None
     last_failure: str = ""
@@ -68,6 +72,11 @@ class Snapshot:
         """VMs on their way to warm, those whose creation is under way included."""
         booting = self.counts[State.PROVISIONING] + self.counts[State.WAKING]
         return booting - self.departing + self.creating
+
+    def is_stale(self, instance: Instance) -> bool:
+        """Of another template than the present one. Unknown is not stale."""
+        found = revision_of(instance)
+        return bool(found) and found != self.revision and found not in self.known_revisions
 
     @property
     def total(self) -> int:

@@ -6,11 +6,13 @@ It holds times, never ages: a status that ticks is a write every pass.
 from typing import Any
 
 from controller.claims.patches import timestamp
+from controller.pools import rollout
 from controller.pools.changes import changed
-from controller.pools.plan import wanted
+from controller.pools.plan import surplus, wanted
 from controller.pools.snapshot import Snapshot
 from crds import names
 from crds.conditions import PoolCondition, PoolReason, Truth
+from crds.pool import UpdateType
 from statemachines.instance import State
 
 Json = dict[str, Any]
@@ -51,7 +53,7 @@ def status(seen: Snapshot, before: Json) -> Json:
             "policies": [{"name": "replicas", "wants": target, "because": f"spec.warm.replicas is {target}"}],
         },
         "currentRevision": seen.revision,
-        "updatedReplicas": seen.updated,
+        "updatedReplicas": seen.revisions.updated,
         "demand": _demand(seen),
         "brake": _brake(seen),
         "selector": selector(seen.pool.metadata.uid),
@@ -62,6 +64,7 @@ def status(seen: Snapshot, before: Json) -> Json:
             (PoolCondition.READY, ready(seen)),
             (PoolCondition.WARM, warm(seen)),
             (PoolCondition.PROGRESSING, progressing(seen)),
+            (PoolCondition.ROLLED_OUT, rolled_out(seen, before)),
             (PoolCondition.DEGRADED, degraded(seen)),
             (PoolCondition.CAPACITY_AVAILABLE, capacity_available(seen)),
         )
@@ -136,11 +139,41 @@ def progressing(seen: Snapshot) -> Verdict:
     missing = wanted(seen)
     if missing > 0 and not seen.in_flight and seen.total >= seen.pool.spec.limits.max_replicas:
         return Truth.FALSE, PoolReason.MAX_REPLICAS_REACHED, capacity_available(seen)[2]
+    if seen.outdated:
+        return Truth.TRUE, PoolReason.ROLLING_OUT, f"{len(seen.outdated)} outdated VMs are being replaced"
     if missing > 0 or seen.in_flight > 0:
         return Truth.TRUE, PoolReason.FILLING, "VMs are being made"
-    if missing < 0:
+    if surplus(seen):
         return Truth.TRUE, PoolReason.SHRINKING, "surplus VMs are being removed"
     return Truth.FALSE, PoolReason.TARGET_REACHED, "as many VMs are there as are wanted"
+
+
+def rolled_out(seen: Snapshot, before: Json) -> Verdict:
+    """Whether a template's change is through: no unclaimed VM is of an older one, and the pool was warm.
+
+    Once true for a revision it stays so while the pool refills: that is no roll-out any more.
+    """
+    found = seen.revisions
+    here = f"{found.updated} of {found.updated + found.stale} unclaimed VMs are of revision {seen.revision}"
+    if found.stale == 0:
+        if seen.ready >= seen.target or _was_rolled_out(seen, before):
+            return Truth.TRUE, PoolReason.UP_TO_DATE, f"every unclaimed VM is of revision {seen.revision}"
+        why = rollout.halted(seen)
+        reason = PoolReason.ROLLOUT_STALLED if why else PoolReason.ROLLING_OUT
+        warm_ones = f"{max(0, seen.ready)} of {seen.target} VMs of revision {seen.revision} are warm"
+        return Truth.FALSE, reason, f"{warm_ones}: {why}" if why else warm_ones
+    if seen.pool.spec.update_strategy.type is UpdateType.REPLENISH:
+        rest = "the others stay until they are claimed (updateStrategy.type is Replenish)"
+        return Truth.FALSE, PoolReason.REPLENISHING, f"{here}; {rest}"
+    if why := rollout.halted(seen) or rollout.hindered(seen):
+        return Truth.FALSE, PoolReason.ROLLOUT_STALLED, f"{here}; the others are kept: {why}"
+    return Truth.FALSE, PoolReason.ROLLING_OUT, here
+
+
+def _was_rolled_out(seen: Snapshot, before: Json) -> bool:
+    same = before.get("currentRevision") in {seen.revision, *seen.known_revisions}
+    known = _known(before, PoolCondition.ROLLED_OUT)
+    return same and known is not None and known.get("status") == Truth.TRUE
 
 
 def degraded(seen: Snapshot) -> Verdict:
@@ -236,9 +269,13 @@ def _brake(seen: Snapshot) -> Json:
     return found
 
 
+def _known(before: Json, kind: PoolCondition) -> Json | None:
+    return next((each for each in before.get("conditions", []) if each.get("type") == kind), None)
+
+
 def _condition(kind: PoolCondition, verdict: Verdict, seen: Snapshot, before: Json) -> Json:
     truth, reason, message = verdict
-    known = next((each for each in before.get("conditions", []) if each.get("type") == kind), None)
+    known = _known(before, kind)
     kept = known["lastTransitionTime"] if known is not None and known.get("status") == truth else None
     return {
         "type": kind.value,

@@ -17,6 +17,7 @@ DURATION = (
     "write a duration as whole numbers with the units h, m, s or ms and no spaces, "
     "like 90s, 10m, 1h30m or 168h"
 )
+RATIO = 'write a share of the whole from "0%" to "100%", in quotes, like "80%"'
 RESERVED = (
     "keys under bullpen.dev/, kubevirt.io/, kubernetes.io/ and k8s.io/ (and their subdomains) are reserved: "
     "use a domain of your own, like example.com/team"
@@ -160,6 +161,30 @@ POOLS = {
     "a longest lifetime of nothing": Case(
         lifetime(max="0m"), "spec.claims.lifetime.max", "must be longer than 0s"
     ),
+    "a strategy that is none": Case(
+        {"updateStrategy": {"type": "OnDelete"}},
+        "spec.updateStrategy.type",
+        'Unsupported value: "OnDelete": supported values: "Replenish", "RollingUpdate", "Recreate"',
+    ),
+    "a surge of less than nothing": Case(
+        {"updateStrategy": {"maxSurge": -1}},
+        "spec.updateStrategy.maxSurge",
+        "should be greater than or equal to 0",
+    ),
+    "neither one more nor one less": Case(
+        {"updateStrategy": {"maxSurge": 0}}, "spec.updateStrategy.maxSurge", "write maxSurge: 1 or more"
+    ),
+    "a floor without percent": Case(
+        {"updateStrategy": {"warmFloor": "3"}}, "spec.updateStrategy.warmFloor", RATIO
+    ),
+    "a floor over the whole": Case(
+        {"updateStrategy": {"warmFloor": "101%"}}, "spec.updateStrategy.warmFloor", RATIO
+    ),
+    "a floor that is a number": Case(
+        {"updateStrategy": {"warmFloor": 3}}, "spec.updateStrategy.warmFloor", "must be of type string"
+    ),
+    "an age in days": Case({"maxWarmAge": "7d"}, "spec.maxWarmAge", f'"7d": {DURATION}'),
+    "no age at all": Case({"maxWarmAge": "0s"}, "spec.maxWarmAge", "must be longer than 0s"),
     "suspended perhaps": Case({"suspend": "perhaps"}, "spec.suspend", "must be of type boolean"),
 }
 

@@ -78,6 +78,8 @@ def make_pool(
     limits: Json | None = None,
     readiness: Json | None = None,
     claims: Json | None = None,
+    update: Json | None = None,
+    max_warm_age: str | None = None,
     suspend: bool = False,
     deleting: bool = False,
     finalizers: Iterable[str] = (names.FINALIZER_POOL,),
@@ -99,6 +101,8 @@ def make_pool(
         "limits": limits or {},
         "readiness": readiness or {},
         "claims": claims or {},
+        "updateStrategy": update or {},
+        "maxWarmAge": max_warm_age,
         "suspend": suspend,
     }
     if labels is not None or annotations is not None:

@@ -35,6 +35,8 @@ from crds.pool import (
     PoolStatus,
     Readiness,
     ReadinessWhen,
+    UpdateStrategy,
+    UpdateType,
     VMTemplate,
 )
 from crds.warm import WarmCapacity, WarmPolicy, WarmStatus
@@ -97,6 +99,13 @@ pool_specs = st.builds(
             st.builds(LifetimePolicy, default=maybe(positive_durations()), max=maybe(positive_durations()))
         ),
     ),
+    update_strategy=st.builds(
+        UpdateStrategy,
+        type=st.sampled_from(UpdateType),
+        max_surge=st.integers(0, 1_000),
+        warm_floor=st.integers(0, 100).map("{}%".format),
+    ),
+    max_warm_age=maybe(positive_durations()),
     suspend=st.booleans(),
 )
 

@@ -20,8 +20,8 @@ from controller.machines.rendering import (
     TemplateTooLargeError,
     check,
     render,
-    revision,
 )
+from controller.machines.revision import revision
 from crds import names
 from crds.pool import VirtualMachinePool
 from tests.support.builders import make_pool, make_template, read_vm

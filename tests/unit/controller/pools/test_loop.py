@@ -13,7 +13,7 @@ from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
 from controller.machines.inventory import Inventory
 from controller.machines.readiness import ReadinessRule
-from controller.machines.rendering import revision
+from controller.machines.revision import revision
 from controller.pools.brake import BrakeState
 from controller.pools.loop import PoolLoop
 from controller.pools.plan import Remove, plan
@@ -62,7 +62,7 @@ def test_a_booting_vm_that_is_being_removed_is_not_counted_until_its_mark_is_see
 @pytest.mark.parametrize(("of_another", "failures"), [(True, 2), (False, 0)])
 def test_a_boot_of_another_template_does_not_speak_for_this_one(
     loop: PoolLoop,
-    of_another: bool,
+    of_another: bool,  # noqa: FBT001 - pytest gives it by name
     failures: int,
 ) -> None:
     loop._read_template()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from controller.pools.brake import BrakeState
+from controller.pools.freshness import Revisions
 from controller.pools.snapshot import Snapshot, Trouble
 from controller.pools.status import (
     capacity_available,
@@ -87,7 +88,7 @@ def test_its_selector_finds_the_unclaimed_vms_also_when_there_are_none() -> None
 
 
 def test_it_names_the_revision_and_how_many_have_it() -> None:
-    found = status(make_snapshot(updated=2), {})
+    found = status(make_snapshot(revisions=Revisions(updated=2)), {})
     assert (found["currentRevision"], found["updatedReplicas"], found["observedGeneration"]) == (
         "0123456789",
         2,
@@ -302,7 +303,7 @@ def test_a_condition_keeps_its_transition_time_until_its_status_changes() -> Non
 
 
 def test_the_order_of_the_conditions_is_always_the_same() -> None:
-    kinds = ["Ready", "Warm", "Progressing", "Degraded", "CapacityAvailable"]
+    kinds = ["Ready", "Warm", "Progressing", "RolledOut", "Degraded", "CapacityAvailable"]
     assert [each["type"] for each in status(make_snapshot(), {})["conditions"]] == kinds
     assert [each["type"] for each in status(make_snapshot(brake=OPEN), {})["conditions"]] == kinds
 
