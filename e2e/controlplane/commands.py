@@ -1,7 +1,7 @@
 """The command lines of a local control plane: what each process is told, and why.
 
 It must never hold a setting that makes the API answer differently from a production cluster's: bounds
-are roomier and the disk isn't synced, that is all.
+are roomier and the disk isn't synced, that is all. (A guarded one is stricter, as some of those are.)
 """
 
 from __future__ import annotations
@@ -23,16 +23,22 @@ CONTROLLERS = (
     "serviceaccount-controller",
     "serviceaccount-token-controller",
     "taint-eviction-controller",
+    "validatingadmissionpolicy-status-controller",
 )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a control plane keeps its files and listens."""
+    """Where a control plane keeps its files and listens.
+
+    `guarded` is how careful clusters are set up: every request is recorded, every controller has an account
+    of its own, and an owner reference that blocks a deletion takes the right to the owner's finalizers.
+    """
 
     directory: Path
     etcd_port: int
     api_port: int
+    guarded: bool = False
 
     @property
     def server(self) -> str:
@@ -54,6 +60,15 @@ class Plan:
     @property
     def kubeconfig(self) -> Path:
         return self.directory / "kubeconfig"
+
+    @property
+    def audit_policy(self) -> Path:
+        return self.directory / "audit-policy.yaml"
+
+    @property
+    def audit_log(self) -> Path:
+        """One JSON object a line for each request, where the control plane is guarded."""
+        return self.directory / "logs" / "audit.jsonl"
 
 
 def etcd(plan: Plan) -> list[str]:
@@ -87,6 +102,15 @@ def api_server(plan: Plan) -> list[str]:
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1500",
         "--profiling=false",
+        *(_guards(plan) if plan.guarded else ()),
+    ]
+
+
+def _guards(plan: Plan) -> list[str]:
+    return [
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        f"--audit-policy-file={plan.audit_policy}",
+        f"--audit-log-path={plan.audit_log}",
     ]
 
 
@@ -104,6 +128,7 @@ def controller_manager(plan: Plan) -> list[str]:
         "--concurrent-gc-syncs=40",
         "--concurrent-namespace-syncs=20",
         "--profiling=false",
+        f"--use-service-account-credentials={str(plan.guarded).lower()}",
     ]
 
 

@@ -34,6 +34,16 @@ START_BOUND = 60.0  # seconds; it takes three on an idle machine
 # Below the range from which the kernel takes the ports of outgoing connections.
 _PORTS = range(20_000, 32_000)
 _TAKEN = "address already in use"
+# Who asked for what and was answered what; never what was in it.
+_AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+  - level: Metadata
+    userGroups: ["system:serviceaccounts"]
+"""
 PARTS = ("etcd", "apiserver", "controller-manager", "scheduler")
 
 
@@ -50,13 +60,19 @@ class ControlPlane:
 
     @classmethod
     def start(
-        cls, directory: Path, *, survive: bool = False, log: Callable[[str], None] = print
+        cls,
+        directory: Path,
+        *,
+        survive: bool = False,
+        guarded: bool = False,
+        log: Callable[[str], None] = print,
     ) -> ControlPlane:
         """Start one into this folder and return when it serves and the default service account exists.
 
         Args:
             directory: emptied first; certificates, data, logs and the kubeconfig go there.
             survive: whether it outlives this process; `ControlPlane.load` finds it again.
+            guarded: set up as careful clusters are; see `Plan`.
             log: is told what is built, where there are no binaries yet.
 
         Raises:
@@ -69,7 +85,7 @@ class ControlPlane:
             directory.mkdir(parents=True, mode=0o700)
             plane = cls(directory, directory / "kubeconfig", Processes(directory, survive=survive))
             try:
-                plane._start(binaries)
+                plane._start(binaries, guarded=guarded)
             except BaseException as failure:
                 plane.stop()
                 if isinstance(failure, StartError) and _TAKEN in str(failure) and attempt < ATTEMPTS:
@@ -150,11 +166,12 @@ class ControlPlane:
     ) -> None:
         self.stop()
 
-    def _start(self, binaries: dict[str, Path]) -> None:
+    def _start(self, binaries: dict[str, Path], *, guarded: bool) -> None:
         etcd_port, api_port = _free_ports(2)
-        plan = Plan(self.directory, etcd_port, api_port)
+        plan = Plan(self.directory, etcd_port, api_port, guarded)
         token = secrets.token_hex(16)
         _write_private(plan.tokens, f'{token},admin,admin,"system:masters"\n')
+        plan.audit_policy.write_text(_AUDIT_POLICY)
         bound = time.monotonic() + START_BOUND
 
         etcd = self._run(binaries["etcd"], "etcd", commands.etcd(plan))

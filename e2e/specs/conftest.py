@@ -1,9 +1,9 @@
 """What the specs stand on: Bullpen, installed by its chart into a cluster that had none.
 
-They have a control plane of their own, whose only controller is the installed one. On another cluster
-(BULLPEN_E2E_KUBECONFIG; `make e2e KUBECONFIG=file`) they run unchanged, and with BULLPEN_E2E_IMAGE the
-chart's Deployment runs the controller there; afterwards the definitions stay. The fixtures have the names of
-those in `tests/support/fixtures.py`, so that what is built on them (`namespace`, `auditor`) works here too.
+They have a control plane of their own, a guarded one, whose only controller is the installed one. On another
+cluster (BULLPEN_E2E_KUBECONFIG; `make e2e KUBECONFIG=file`) they run unchanged, and with BULLPEN_E2E_IMAGE
+the chart's Deployment runs the controller there; afterwards the definitions stay. The fixtures have the names
+of `tests/support/fixtures.py`, so that what is built on those (`namespace`, `auditor`) works here too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from e2e.cluster import start_simulator
 from e2e.controlplane.plane import ControlPlane
 from e2e.install import REDUCED_KUBEVIRT
 from e2e.rest import Rest
-from e2e.specs.installation import NAMESPACE, Installation
+from e2e.specs.installation import NAMESPACE, Installation, credentials
 from e2e.specs.words import TEMPLATE, wait
 from e2e.tools.programs import BuildError, NoProgramError, find_or_build
 from tests.support.auditing import AuditorThread
@@ -28,6 +28,7 @@ from tests.support.kubectl import Kubectl, KubectlError
 from tests.support.manifests import apply, claim_manifest
 
 _GIVEN = "BULLPEN_E2E_KUBECONFIG"
+_STAND_IN = "kubevirt-stand-in"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -57,7 +58,11 @@ def has_helm() -> None:
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     directory = tmp_path_factory.mktemp("e2e")
     given = os.environ.get(_GIVEN)
-    with ControlPlane.given(Path(given), directory) if given else ControlPlane.start(directory) as plane:
+    with (
+        ControlPlane.given(Path(given), directory)
+        if given
+        else ControlPlane.start(directory, guarded=True) as plane
+    ):
         yield plane
 
 
@@ -67,8 +72,13 @@ def kubectl(control_plane: ControlPlane) -> Kubectl:
 
 
 @pytest.fixture(scope="session")
-def simulator(control_plane: ControlPlane, kubectl: Kubectl) -> None:
-    """Something that runs VMs: the cluster's KubeVirt, or the stand-in where it has none (nor a stand-in)."""
+def simulator(
+    control_plane: ControlPlane, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Something that runs VMs: the cluster's KubeVirt, or the stand-in where it has none (nor a stand-in).
+
+    The stand-in may do everything, but as an account like any other: admission policies are for it too.
+    """
     with suppress(KubectlError):
         kubectl("get", "kubevirts", "--all-namespaces")
         return
@@ -77,7 +87,12 @@ def simulator(control_plane: ControlPlane, kubectl: Kubectl) -> None:
         return
     kubectl("apply", "-f", str(REDUCED_KUBEVIRT))
     kubectl("wait", "--for=condition=Established", "-f", str(REDUCED_KUBEVIRT))
-    start_simulator(control_plane)
+    kubectl("create", "namespace", _STAND_IN)
+    kubectl("create", "serviceaccount", _STAND_IN, "-n", _STAND_IN)
+    subject = f"--serviceaccount={_STAND_IN}:{_STAND_IN}"
+    kubectl("create", "clusterrolebinding", _STAND_IN, "--clusterrole=cluster-admin", subject)
+    kubeconfig = credentials(kubectl, _STAND_IN, _STAND_IN, tmp_path_factory.mktemp("stand-in"))
+    start_simulator(control_plane, ["--kubeconfig", str(kubeconfig)])
 
 
 @pytest.fixture(scope="session")

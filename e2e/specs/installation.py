@@ -62,6 +62,19 @@ def one(manifests: str, kind: str) -> dict[str, Any]:
     return found
 
 
+def credentials(kubectl: Kubectl, namespace: str, account: str, directory: Path) -> Path:
+    """A kubeconfig of a service account, with a token for two hours."""
+    config = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
+    token = kubectl("create", "token", account, "-n", namespace, "--duration=2h").strip()
+    config["users"] = [{"name": account, "user": {"token": token}}]
+    for context in config["contexts"]:
+        context["context"]["user"] = account
+    path = directory / f"{account}-kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+    return path
+
+
 class Installation:
     """The chart in its namespace of one cluster; `image` is what its Deployment runs, if anything runs it."""
 
@@ -154,15 +167,7 @@ class Installation:
 
     def credentials(self) -> Path:
         """A kubeconfig of the chart's own service account."""
-        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
-        token = self.kubectl("create", "token", RELEASE, "-n", NAMESPACE, "--duration=2h").strip()
-        config["users"] = [{"name": "controller", "user": {"token": token}}]
-        for context in config["contexts"]:
-            context["context"]["user"] = "controller"
-        path = self._directory / "controller-kubeconfig"
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(config))
-        return path
+        return credentials(self.kubectl, NAMESPACE, RELEASE, self._directory)
 
     def _until_ready(self, listen: str) -> None:
         [process] = [each for each in self.cluster.processes.started if each.name == _PROCESS]
