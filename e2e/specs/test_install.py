@@ -79,7 +79,10 @@ def test_the_definitions_are_the_generated_ones_and_outlive_the_release() -> Non
 
 
 def test_nothing_is_laid_outside_the_releases_namespace() -> None:
-    cluster_wide = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
+    cluster_wide = {
+        *("CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    }
     for each in objects(rendered(*EVERYTHING, namespace="elsewhere")):
         expected = None if each["kind"] in cluster_wide else "elsewhere"
         assert each["metadata"].get("namespace") == expected, each["kind"]

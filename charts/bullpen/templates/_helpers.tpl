@@ -40,3 +40,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "bullpen.lease" -}}
 {{- printf "%s-controller" (include "bullpen.fullname" .) -}}
 {{- end -}}
+
+{{/* Whom the admission policies don't concern: see docs/security.md. */}}
+{{- define "bullpen.notExempt" -}}
+{{- $account := printf "system:serviceaccount:%s:%s" .Release.Namespace (include "bullpen.serviceAccount" .) -}}
+{{- $collectors := list "system:serviceaccount:kube-system:generic-garbage-collector" "system:kube-controller-manager" -}}
+{{- $users := concat (list $account) $collectors .Values.admissionPolicy.exemptUsers -}}
+!(request.userInfo.username in {{ toJson $users }})
+{{- with .Values.admissionPolicy.exemptGroups }} && !(has(request.userInfo.groups) && request.userInfo.groups.exists(group, group in {{ toJson . }})){{ end }}
+{{- end -}}
