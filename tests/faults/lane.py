@@ -72,7 +72,7 @@ class Lane:
             kubeconfig.write_text(json.dumps(_kubeconfig(proxy.url, cluster)))
             people = People(stage.api, namespace, auditor)
             lane = cls(stage, namespace, proxy, auditor, people, kubeconfig)
-            proxy.kill, proxy.vanish = lane.kill, people.vanish
+            proxy.kill, proxy.vanish, people.restart = lane.kill, people.vanish, lane.stop
             async with lane._supervised():
                 yield lane
         with suppress(ApiError):
@@ -105,6 +105,8 @@ class Lane:
         self._up.clear()
         self._killed = True
         self.controller.process.terminate()
+        while self.controller.process.poll() is None:
+            await asyncio.sleep(_LOOK)
 
     async def alive(self) -> None:
         """Wait until a controller leads, whatever happened to the one before. Raises FaultError."""

@@ -13,28 +13,27 @@ from tests.faults.kinds import Fault
 
 
 class Ledger:
-    """The faults of one run, what came, and what fired."""
+    """The faults of one run, those that its scenario provokes in every run, what came, and what fired."""
 
-    def __init__(self, faults: Iterable[Fault] = ()) -> None:
-        self._due = {(each.address, each.nth): each for each in faults}
+    def __init__(self, faults: Iterable[Fault] = (), provoked: Iterable[Fault] = ()) -> None:
+        self._tried = {(each.address, each.nth) for each in faults}
+        self._whole = not self._tried
+        self._due = {(each.address, each.nth): each for each in (*provoked, *faults)}
         self.came: Counter[str] = Counter()
         self.natures: dict[str, Nature] = {}
         self.fired: list[Fault] = []
         self.undisturbed: Counter[str] = Counter()
-        """What had come when the last fault of the run fired, that one included; all of it if none did."""
+        """What had come when the last of `faults` fired, that one included; all of it if one did not."""
 
     def arrive(self, address: str, nature: Nature) -> Fault | None:
         """One more request, or event, of this address; the fault that it meets."""
         self.natures[address] = nature
         self.came[address] += 1
-        if not self.fired or self._due:
+        where = (address, self.came[address])
+        if self._tried or self._whole:
             self.undisturbed[address] = self.came[address]
-        fault = self._due.pop((address, self.came[address]), None)
+        self._tried.discard(where)
+        fault = self._due.pop(where, None)
         if fault is not None:
             self.fired.append(fault)
         return fault
-
-    @property
-    def waits(self) -> bool:
-        """Whether a fault is still to come."""
-        return bool(self._due)

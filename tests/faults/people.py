@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from time import monotonic
 from typing import Any
 
@@ -24,13 +24,18 @@ _NOT_FOUND = 404
 Json = dict[str, Any]
 
 
+async def _nothing() -> None:
+    return None
+
+
 class People:
-    """`warm` is what each pool that is there wants."""
+    """`warm` is what each pool that is there wants; `restart` stops the controller in an orderly way."""
 
     def __init__(self, api: Api, namespace: str, auditor: Auditor) -> None:
         self.api = api
         self.auditor = auditor
         self.warm: dict[str, int] = {}
+        self.restart: Callable[[], Awaitable[None]] = _nothing
         self._bullpen = f"/apis/{API_VERSION}/namespaces/{namespace}"
         self._vms = f"/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachines"
 
@@ -99,10 +104,8 @@ class People:
         """Set labels as a person does; None takes one off."""
         for vm in await self.vms():
             if which(vm):
-                self.auditor.excuse(vm["metadata"]["uid"], "a person labels it")
-                await self.api.merge_patch(
-                    f"{self._vms}/{vm['metadata']['name']}", {"metadata": {"labels": labels}}
-                )
+                path = f"{self._vms}/{vm['metadata']['name']}?fieldManager=kubectl-label"
+                await self.api.merge_patch(path, {"metadata": {"labels": labels}})
 
     async def vanish(self, plural: str) -> None:
         """Make what a held watch is about go away."""

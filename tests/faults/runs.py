@@ -53,7 +53,7 @@ class Report:
 async def perform(lane: Lane, scenario: Scenario, run: Run, number: int) -> Report:
     """Do it, wait for rest, judge. Never raises for what the controller did: that is the report's failure."""
     name = f"{scenario.name}-{number}"
-    people, ledger = lane.people, Ledger((*scenario.provoked, *run.faults))
+    people, ledger = lane.people, Ledger(run.faults, scenario.provoked)
     restarts, began = lane.restarts, monotonic()
     before = len(lane.auditor.violations)
     lane.proxy.ledger = ledger

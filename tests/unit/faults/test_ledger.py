@@ -48,3 +48,12 @@ def test_it_knows_what_kind_of_request_each_step_is() -> None:
     ledger = Ledger()
     ledger.arrive("release/delete", Nature.DELETE)
     assert ledger.natures == {"release/delete": Nature.DELETE}
+
+
+def test_what_a_scenario_provokes_fires_and_ends_no_counting() -> None:
+    provoked, tried = Fault(VM, 1, Kind.CUT_AFTER), Fault(VM, 2, Kind.CONFLICT)
+    alone, both = Ledger(provoked=[provoked]), Ledger([tried], [provoked])
+    _come(alone, VM, VM, CLAIM)
+    _come(both, VM, VM, CLAIM)
+    assert (alone.fired, alone.undisturbed) == ([provoked], {VM: 2, CLAIM: 1})
+    assert (both.fired, both.undisturbed) == ([provoked, tried], {VM: 2})
