@@ -85,16 +85,23 @@ class PoolLoop:
             except errors.NotLeading:  # for now, or the process is about to end: both are waited for
                 self.wake.set()
                 await asyncio.sleep(1.0)
+            except errors.ApiError as error:
+                failures += 1
+                log.warning("pass ended early", pool=self.pool.metadata.name, error=str(error))
+                await self._falter(PoolReason.API_REFUSED, f"{error}; it is tried again", failures)
             except Exception as error:
                 failures += 1
                 log.error("pass failed", pool=self.pool.metadata.name, error=repr(error), exc_info=error)
-                self._trouble = Trouble(
-                    PoolReason.INTERNAL_ERROR, f"a pass failed: {error!r}; it is tried again"
-                )
-                self._checked = False
-                self._reporter.soon()
-                await asyncio.sleep(min(30.0, 0.5 * 2**failures))
+                why = f"a pass failed: {error!r}; it is tried again"
+                await self._falter(PoolReason.INTERNAL_ERROR, why, failures)
             await self._wait()
+
+    async def _falter(self, reason: PoolReason, why: str, failures: int) -> None:
+        """Say what went wrong, pause, and see to it that there is a next pass: no change may ever come."""
+        self._trouble, self._retry_at, self._checked = Trouble(reason, why), self.space.now(), False
+        self._reporter.soon()
+        await asyncio.sleep(min(30.0, 0.5 * 2**failures))
+        self.wake.set()
 
     # ---- one pass
 

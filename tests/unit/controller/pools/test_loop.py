@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from types import SimpleNamespace
 from typing import cast
 
@@ -11,6 +12,7 @@ import pytest
 from controller.claims.loop import Namespace
 from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
+from controller.kube.errors import UnknownOutcome
 from controller.machines.inventory import Inventory
 from controller.machines.readiness import ReadinessRule
 from controller.machines.revision import revision
@@ -18,6 +20,7 @@ from controller.pools.brake import BrakeState
 from controller.pools.loop import PoolLoop
 from controller.pools.plan import Remove, plan
 from crds import names
+from crds.conditions import PoolReason
 from crds.pool import ClaimOrder, VirtualMachinePool
 from tests.support.builders import NOW, POOL_UID, make_pool, make_template, make_vm, make_vmi
 
@@ -124,3 +127,56 @@ async def test_no_more_vms_of_a_template_are_made_once_it_was_judged_to_have_cha
     await loop._create(7, loop._snapshot())
     assert made == [revision(make_pool())]
     assert loop._planned == 0
+
+
+class Refusing:
+    """An API server that refuses the pool's finalizer again and again, always in the same words."""
+
+    def __init__(self, refusals: int, error: Exception) -> None:
+        self.left = refusals
+        self.error = error
+        self.adopted = asyncio.Event()
+
+    async def adopt(self) -> None:
+        if self.left:
+            self.left -= 1
+            raise self.error
+        self.adopted.set()
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses take no time."""
+    sleep = asyncio.sleep
+    monkeypatch.setattr("controller.pools.loop.asyncio.sleep", lambda _seconds: sleep(0))
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(UnknownOutcome(503, message="not ready"), "ApiRefused"), (ValueError("a mistake"), "InternalError")],
+)
+async def test_a_pass_that_fails_is_made_again_though_nothing_changes(
+    loop: PoolLoop, error: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, said = Refusing(3, error), []
+    monkeypatch.setattr(loop, "_adopt", api.adopt)
+    monkeypatch.setattr(loop._reporter, "soon", lambda: said.append(loop._trouble))
+    running = asyncio.create_task(loop.run())
+    async with asyncio.timeout(5):
+        await api.adopted.wait()
+    running.cancel()
+    assert [each.reason for each in said if each is not None] == [reason] * 3
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_failed_pass_of_a_pool_whose_template_was_bad_once_is_no_trouble_for_ever(
+    loop: PoolLoop,
+) -> None:
+    loop._retry_at = math.inf  # as a template that nobody can make a VM of leaves it
+    loop._generation = loop.pool.metadata.generation
+    loop._reporter.soon = lambda: None  # type: ignore[method-assign]  # nothing is written here
+    await loop._falter(PoolReason.API_REFUSED, "not ready", 1)
+    loop._read_template()
+    assert loop._trouble is None
