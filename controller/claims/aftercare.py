@@ -131,9 +131,11 @@ class Aftercare:
                 step=StepName.CLAIM_TTL,
                 propagation="Background",
             )
-        except (errors.NotFound, errors.Conflict):
+        except errors.NotFound:
             return None
         except errors.ApiError as error:
+            if isinstance(error, errors.Conflict) and error.another_has_the_name:
+                return None
             log.warning("finished claim not removed", claim=claim.name, error=str(error))
             return AGAIN
         return None

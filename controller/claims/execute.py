@@ -158,8 +158,8 @@ def answer_of(step: Step, error: errors.ApiError) -> Answer:
             return Invalid(error.message)
         case errors.NotFound():
             return Missing()  # never NotServed: a kind that is not served says nothing about its objects
-        case errors.Conflict() if isinstance(step, DeleteVM) and "UID in" in error.message:
-            return Missing()  # the precondition: another VM has this name now
+        case errors.Conflict() if isinstance(step, DeleteVM) and error.another_has_the_name:
+            return Missing()
         case errors.Conflict() | errors.TooManyRequests() | errors.NotSent() | errors.WebhookUnavailable():
             return NotApplied()
         case errors.Unauthorized() | errors.NotLeading():

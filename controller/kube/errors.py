@@ -103,6 +103,11 @@ class AlreadyExists(ApiError):
 class Conflict(ApiError):
     condition_reason = "Conflict"
 
+    @property
+    def another_has_the_name(self) -> bool:
+        """The precondition on the UID failed: what was meant is gone. Any other conflict passes."""
+        return "UID in" in self.message
+
 
 class Gone(ApiError):
     condition_reason = "Gone"

@@ -1,0 +1,42 @@
+"""What follows when a finished claim can't be removed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from controller.claims.aftercare import AGAIN, Aftercare
+from controller.claims.loop import Namespace
+from controller.claims.plan import RemoveClaim
+from controller.kube.errors import ApiError, Conflict, Forbidden, NotFound, UnknownOutcome
+from tests.support.builders import make_claim
+
+ANOTHER = "Precondition failed: UID in precondition: a, UID in object meta: b"
+CHANGED = "Operation cannot be fulfilled on virtualmachineclaims: the object has been modified"
+
+
+def _aftercare(answer: ApiError | None) -> Aftercare:
+    async def delete(_path: str, **_: object) -> bytes:
+        if answer is not None:
+            raise answer
+        return b"{}"
+
+    return Aftercare(cast("Namespace", SimpleNamespace(name="ns", client=SimpleNamespace(delete=delete))))
+
+
+@pytest.mark.parametrize(
+    "answer", [None, NotFound(404), Conflict(409, message=ANOTHER)], ids=["done", "gone", "another"]
+)
+async def test_a_claim_that_is_gone_is_not_looked_at_again(answer: ApiError | None) -> None:
+    assert await _aftercare(answer)._do(make_claim(), RemoveClaim()) is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Conflict(409, message=CHANGED), UnknownOutcome(500), Forbidden(403)],
+    ids=["changed", "unknown", "forbidden"],
+)
+async def test_a_claim_whose_removal_was_refused_is_removed_later(answer: ApiError) -> None:
+    assert await _aftercare(answer)._do(make_claim(), RemoveClaim()) == AGAIN
