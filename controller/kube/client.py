@@ -193,7 +193,7 @@ class ApiClient:
         for attempt in range(1, _TRIES):
             try:
                 return await self._write_once(method, target, body, content_type, priority, step)
-            except TooManyRequests as error:  # the only answer that says: surely not applied, come back
+            except (TooManyRequests, Unauthorized) as error:  # surely not applied; a token may have changed
                 await self._pause(error, attempt)
         return await self._write_once(method, target, body, content_type, priority, step)
 

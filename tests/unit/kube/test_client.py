@@ -102,6 +102,17 @@ async def test_a_refused_token_is_read_again_for_the_next_try(api: FakeApi, paus
     assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer old", "Bearer new"]
 
 
+async def test_a_write_whose_token_was_rotated_is_sent_again_with_the_new_one(
+    api: FakeApi, pauses: Pauses
+) -> None:
+    tokens = iter(["Bearer old", "Bearer new"])
+    config = ClusterConfig(server=api.url, authorization=Authorization(lambda: next(tokens)))
+    api.will(refuses(401, "Unauthorized"), says(200))
+    async with ApiClient(config, sleep=pauses) as client:
+        await patch(client)
+    assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer old", "Bearer new"]
+
+
 # What comes back
 
 
