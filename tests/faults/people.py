@@ -75,12 +75,13 @@ class People:
         await asyncio.gather(*map(self._delete, paths))
 
     async def give_all_back(self) -> None:
-        """Delete all claims, finalizers of people included, and wait until they are gone."""
-        for claim in await self.claims():
-            if claim["metadata"].get("finalizers"):
-                await self.change_claim(claim["metadata"]["name"], {"metadata": {"finalizers": None}})
-        await self.give_back(*(each["metadata"]["name"] for each in await self.claims()))
-        await self.until("no claim left", self.claims, lambda left: not left)
+        """Delete all claims that are there now, people's finalizers too, and wait until they are gone."""
+        doomed = [each["metadata"] for each in await self.claims()]
+        for meta in doomed:
+            if meta.get("finalizers"):
+                await self.change_claim(meta["name"], {"metadata": {"finalizers": None}})
+        await self.give_back(*(meta["name"] for meta in doomed))
+        await self._until_gone(self.claims, doomed)
 
     # ---- VMs
 
@@ -92,12 +93,7 @@ class People:
         for meta in doomed:
             self.auditor.excuse(meta["uid"], why)
             await self._delete(f"{self._vms}/{meta['name']}")
-        uids = {meta["uid"] for meta in doomed}
-        await self.until(
-            "the deleted VMs gone",
-            self.vms,
-            lambda left: not uids & {each["metadata"]["uid"] for each in left},
-        )
+        await self._until_gone(self.vms, doomed)
         return [meta["name"] for meta in doomed]
 
     async def label_vms(self, labels: dict[str, str | None], *, which: Callable[[Json], bool] = bool) -> None:
@@ -170,6 +166,13 @@ class People:
         await self.until("at rest", self.unrest, lambda left: not left)
 
     # ---- inside
+
+    async def _until_gone(self, look: Callable[[], Any], doomed: list[Json]) -> None:
+        uids = {meta["uid"] for meta in doomed}
+        names = ", ".join(meta["name"] for meta in doomed)
+        await self.until(
+            f"{names} gone", look, lambda left: not uids & {each["metadata"]["uid"] for each in left}
+        )
 
     async def _delete(self, path: str) -> None:
         try:
