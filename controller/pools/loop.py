@@ -293,7 +293,9 @@ class PoolLoop:
             refusal = await self._writer.create(seen.pool, seen.revision, urgent=urgent)
         except errors.ApiError as error:
             refusal = Refusal(PoolReason.API_REFUSED, str(error))
-        if refusal is not None:
+        if refusal is None:
+            self._pause = REFUSED_PAUSE[0]
+        else:
             self._refused(refusal)
         return refusal is None
 

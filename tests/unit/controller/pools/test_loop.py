@@ -17,7 +17,8 @@ from controller.machines.inventory import Inventory
 from controller.machines.readiness import ReadinessRule
 from controller.machines.revision import revision
 from controller.pools.brake import BrakeState
-from controller.pools.loop import PoolLoop
+from controller.pools.execute import Refusal
+from controller.pools.loop import REFUSED_PAUSE, PoolLoop
 from controller.pools.plan import Remove, plan
 from crds import names
 from crds.conditions import PoolReason
@@ -180,3 +181,22 @@ async def test_a_failed_pass_of_a_pool_whose_template_was_bad_once_is_no_trouble
     await loop._falter(PoolReason.API_REFUSED, "not ready", 1)
     loop._read_template()
     assert loop._trouble is None
+
+
+async def test_a_refusal_long_after_another_is_no_reason_for_a_longer_pause(loop: PoolLoop) -> None:
+    answers = iter(
+        [Refusal(PoolReason.API_REFUSED, "no")] * 3 + [None, Refusal(PoolReason.API_REFUSED, "no")]
+    )
+    loop._writer.create = lambda *_, **__: _answered(next(answers))  # type: ignore[method-assign]
+    loop._planned = 5
+    pauses = []
+    for _ in range(5):
+        await loop._create_one(loop._snapshot())
+        pauses.append(loop._retry_at - NOW)
+    grown, again = pauses[2], pauses[4]
+    assert grown > 3 * REFUSED_PAUSE[0]
+    assert again < 1.2 * REFUSED_PAUSE[0]
+
+
+async def _answered(refusal: Refusal | None) -> Refusal | None:
+    return refusal
