@@ -23,6 +23,7 @@ from tests.trials.chaos import chaos
 from tests.trials.deaths import deaths
 from tests.trials.report import Row
 from tests.trials.stage import Stage, own_plane, stage
+from tests.trials.takeover import takeovers
 
 Trial = Callable[[Stage, int], Awaitable[tuple[int, str]]]
 
@@ -52,6 +53,10 @@ async def _outages(where: Stage, seed: int) -> tuple[int, str]:
     return 3, report.of_absences(await outages(where, rounds=3, seed=seed))
 
 
+async def _takeovers(where: Stage, _seed: int) -> tuple[int, str]:
+    return 8, report.of_takeovers(await takeovers(where, kills=3, stops=5))
+
+
 async def _chaos(where: Stage, seed: int) -> tuple[int, str]:
     return 1, report.of_chaos(await chaos(where, seed=seed))
 
@@ -66,6 +71,7 @@ TRIALS: dict[str, tuple[str, Trial]] = {
     "deaths": ("SIGKILL in the middle of a burst", _deaths),
     "frozen": ("SIGSTOP longer than the lease, then SIGCONT", _frozen),
     "rivals": ("two controllers that both lead", _rivals),
+    "takeover": ("a leader stopped, or killed, beside a standby; default lease", _takeovers),
     "outages": ("the API server killed in a burst", _outages),
     "chaos": ("everything at once", _chaos),
     "doom": ("everything at once, and kills", _chaos_and_deaths),

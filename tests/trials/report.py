@@ -12,6 +12,7 @@ from tests.trials.absences import Absence
 from tests.trials.bursts import Burst, Line
 from tests.trials.chaos import Chaos
 from tests.trials.deaths import Death
+from tests.trials.takeover import TakeOver
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,19 @@ def of_absences(found: Sequence[Absence]) -> str:
     return (
         f"{sum(each.claims for each in found)} claims, {away}"
         f"at rest after {_range([each.recovered for each in found])}"
+    )
+
+
+def of_takeovers(found: Sequence[TakeOver]) -> str:
+    waits = {how: [each.bound for each in found if each.how == how] for how in ("stopped", "killed")}
+    leader, standby = (
+        max(mib) for mib in zip(*((each.leader_mib, each.standby_mib) for each in found), strict=True)
+    )
+    return "; ".join(
+        (
+            *(f"bound {_range(each)} after the leader was {how}" for how, each in waits.items() if each),
+            f"memory of a leader {leader:.0f} MiB, of a standby {standby:.0f} MiB",
+        )
     )
 
 

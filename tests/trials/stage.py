@@ -111,9 +111,9 @@ class Scene:
     # ---- the product
 
     @contextmanager
-    def controller(self, *, lease: str = "") -> Iterator[Controller]:
+    def controller(self, *, lease: str = "", duration: str = LEASE) -> Iterator[Controller]:
         """One more controller, on this trial's Lease or another one; it is not waited for."""
-        settings = {"lease_duration": LEASE, "brake_delay": "1s", "resync_interval": "5s"}
+        settings = {"lease_duration": duration, "brake_delay": "1s", "resync_interval": "5s"}
         with running_controller(
             self.stage.kubeconfig, self.stage.directory, lease=lease or self.lease, wait=False, **settings
         ) as found:
