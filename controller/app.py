@@ -9,16 +9,15 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-import kopf
 import structlog
 
 from controller.claims.resync import Resync
-from controller.claims.world import AnyReflector, World
-from controller.handlers import make_registry, make_settings
+from controller.claims.scope import Scope
+from controller.claims.world import World
+from controller.handlers import Operator
 from controller.kube.client import ApiClient
 from controller.kube.config import load_config
 from controller.kube.definitions import Definitions
-from controller.kube.errors import ApiError
 from controller.kube.lease import LeaderElection
 from controller.metrics import ILLEGAL, LEADING, REQUEST_SECONDS, REQUESTS
 from controller.pools.host import PoolHost
@@ -60,10 +59,13 @@ class App:
         )
         self.client.lease_left = self.lease.time_left  # none: a standby can't write, whatever it believes
         self.definitions = Definitions(self.client, names.API_VERSION, (names.POOLS, names.CLAIMS))
-        self.world = World(self.client, settings.max_hand_overs)
+        self.world = World(self.client, settings.max_hand_overs, settings.namespaces)
         self.host = PoolHost(self.world, seconds(settings.brake_delay), seconds(settings.resync_interval))
-        self.reflectors: list[AnyReflector] = list(self.world.reflectors())
+        self.reflectors = self.world.reflectors
         self.stopping = asyncio.Event()
+        self.operator = Operator(
+            self.host, config, settings.identity, self.world.scopes, self.stopping, self._listen_to_signals
+        )
         self.hindrance = "starting"
         self.beginning: asyncio.Task[None] | None = None
         self.probes = Probes(lambda: "", self._not_ready)
@@ -92,7 +94,7 @@ class App:
         await asyncio.wait({stopping, office, looked}, return_when=asyncio.FIRST_COMPLETED)
         self.hindrance = "reading the cluster"
         watching = [asyncio.create_task(each.run()) for each in self.reflectors]
-        operator = asyncio.create_task(self._host_pools())
+        operator = asyncio.create_task(self.operator.run())
         reading = asyncio.create_task(self._read_cluster())
         try:
             ended, _ = await asyncio.wait(
@@ -120,8 +122,9 @@ class App:
 
     async def _read_cluster(self) -> None:
         """Until everything was listed once. A standby is ready then: a roll-out waits for it."""
-        for each in self.reflectors:
-            await each.synced.wait()
+        await self.world.node_reflector.synced.wait()
+        for scope in self.world.scopes:
+            await scope.settled()
         gc.collect()
         gc.freeze()  # what was listed lives long: collections over it are the tail of the latency
         gc.set_threshold(50_000, 20, 50)
@@ -139,23 +142,27 @@ class App:
     async def _begin(self) -> None:
         """Make sure that nothing is older than the leadership, and only then go to work."""
         since = asyncio.get_running_loop().time()
-        await asyncio.gather(*(each.confirm(since) for each in self.reflectors), self._confirm_pools())
-        self.world.begin()
-        self.host.begin()
-        resync = Resync(self.client, self.world.claims, seconds(self.settings.resync_interval))
-        self.world.desk.start(resync.run())
+        await self.world.node_reflector.confirm(since)
+        await asyncio.gather(*(self._begin_in(scope, since) for scope in self.world.scopes))
         took = asyncio.get_running_loop().time() - since
         log.info("ready", vms=len(self.world.vms), claims=len(self.world.claims), took=round(took, 3))
 
-    async def _confirm_pools(self) -> None:
-        while True:
-            try:
-                await self.host.confirm()
-            except ApiError as error:
-                log.warning("cannot list the pools; will keep trying", error=str(error))
-                await asyncio.sleep(1.0)
-            else:
-                return
+    async def _begin_in(self, scope: Scope, since: float) -> None:
+        await scope.settled()
+        if scope.readable:
+            await self._work_in(scope, since)
+        else:
+            log.warning(
+                "may not read this namespace: it is left alone until we may", namespace=scope.namespace
+            )
+            self.world.desk.start(self._work_in(scope, since))
+
+    async def _work_in(self, scope: Scope, since: float) -> None:
+        await scope.confirm(since, self.host.confirm)
+        self.world.begin(scope.namespace)
+        self.host.begin(scope.namespace)
+        interval = seconds(self.settings.resync_interval)
+        self.world.desk.start(Resync(self.client, self.world.claims, interval, scope.namespace).run())
 
     async def _leave_office(self, *, clean: bool) -> None:
         """Stop working; after a clean stop with every write answered, so that the lease may be given away."""
@@ -166,32 +173,9 @@ class App:
         self.world.stop()
         await self.host.stop(say=clean)
 
-    async def _host_pools(self) -> None:
-        for each in ("kopf", "aiohttp", "asyncio"):
-            logging.getLogger(each).setLevel(logging.WARNING)
-        ready = asyncio.Event()
-        ours = asyncio.create_task(self._signals_are_ours(ready))
-        await kopf.operator(
-            registry=make_registry(self.host, self.client.config),
-            settings=make_settings(),
-            # Else kopf asks for the user's name, and in a container the user has none.
-            identity=self.settings.identity,  # type: ignore[arg-type]  # kopf exports its NewType nowhere
-            clusterwide=True,
-            standalone=True,
-            stop_flag=self.stopping,
-            ready_flag=ready,
-        )
-        ours.cancel()
-        self.stopping.set()  # it ended, by a signal that came before they were ours again
-
     def _listen_to_signals(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self.stopping.set)
-
-    async def _signals_are_ours(self, kopf_is_ready: asyncio.Event) -> None:
-        """Kopf takes the signals over when it starts, and takes seconds to end on one."""
-        await kopf_is_ready.wait()
-        self._listen_to_signals()
 
     async def _until_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
         """Whether the work was done before a signal came."""

@@ -5,12 +5,16 @@ is under deletion already when the operator starts, and ours may come off only w
 So the loops are our tasks, the finalizer is ours, and kopf writes nothing to any object.
 """
 
+import asyncio
 import dataclasses
+import logging
 import ssl
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import kopf
 
+from controller.claims.scope import Scope
 from controller.kube.client import STEP_HEADER
 from controller.kube.config import ClusterConfig
 from controller.pools.host import PoolHost
@@ -67,3 +71,80 @@ def make_settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = 330
     settings.process.ultimate_exiting_timeout = None
     return settings
+
+
+class Operator:
+    """Kopf for as long as we watch: begun anew when a namespace can be read that could not be before.
+
+    Kopf takes the process's signals over each time it starts, and takes seconds to end on one:
+    `listen_to_signals` makes them ours again. It ends when `stopping` is set, and sets that if it ends first.
+    """
+
+    def __init__(
+        self,
+        host: PoolHost,
+        config: ClusterConfig,
+        identity: str,
+        scopes: Sequence[Scope],
+        stopping: asyncio.Event,
+        listen_to_signals: Callable[[], None],
+    ) -> None:
+        self._host = host
+        self._config = config
+        self._identity = identity
+        self._scopes = scopes
+        self._stopping = stopping
+        self._listen_to_signals = listen_to_signals
+
+    async def run(self) -> None:
+        """Until we stop. Raises what kopf ends of."""
+        for each in ("kopf", "aiohttp", "asyncio"):
+            logging.getLogger(each).setLevel(logging.WARNING)
+        while not self._stopping.is_set():
+            for scope in self._scopes:
+                await scope.settled()
+            readable = [scope for scope in self._scopes if scope.readable]
+            enough = asyncio.Event()
+            more = asyncio.create_task(self._until_more(readable, enough))
+            try:
+                await (self._watch(readable, enough) if readable else enough.wait())
+            finally:
+                more.cancel()
+                await asyncio.gather(more, return_exceptions=True)
+            if not enough.is_set():
+                self._stopping.set()  # it ended by a signal that came before they were ours again
+
+    async def _watch(self, scopes: Sequence[Scope], enough: asyncio.Event) -> None:
+        ready = asyncio.Event()
+        ours = asyncio.create_task(self._signals_are_ours(ready))
+        namespaces = [scope.namespace for scope in scopes if scope.namespace]
+        try:
+            await kopf.operator(
+                registry=make_registry(self._host, self._config),
+                settings=make_settings(),
+                # Else kopf asks for the user's name, and in a container the user has none.
+                identity=self._identity,  # type: ignore[arg-type]  # kopf exports its NewType nowhere
+                clusterwide=not namespaces,
+                namespaces=namespaces,
+                standalone=True,
+                stop_flag=enough,
+                ready_flag=ready,
+            )
+        finally:
+            ours.cancel()
+
+    async def _until_more(self, readable: Sequence[Scope], enough: asyncio.Event) -> None:
+        """Sets `enough` when we stop, or when there is more to watch than that."""
+        hidden = [scope for scope in self._scopes if scope not in readable]
+        waiting: set[asyncio.Task[Any]] = {asyncio.create_task(self._stopping.wait())}
+        waiting |= {asyncio.create_task(scope.listed()) for scope in hidden}
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            enough.set()
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def _signals_are_ours(self, kopf_is_ready: asyncio.Event) -> None:
+        await kopf_is_ready.wait()
+        self._listen_to_signals()

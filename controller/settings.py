@@ -1,6 +1,7 @@
 """The controller's settings: flags, or environment variables with the prefix BULLPEN_."""
 
 import os
+import re
 import socket
 from typing import Annotated
 
@@ -31,6 +32,13 @@ def _address(text: str) -> str:
     return f"{host}:{port}"
 
 
+def _namespaces(text: str) -> str:
+    for name in text.split(",") if text.strip() else ():
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name.strip()):
+            raise ValueError(f"{name.strip()!r} is no name of a namespace: write them like team-a,team-b")
+    return text
+
+
 Length = Annotated[str, AfterValidator(_duration)]
 
 
@@ -53,6 +61,9 @@ class Settings(BaseSettings):
     listen: Annotated[str, AfterValidator(_address)] = Field(
         "127.0.0.1:8080", description="address of /metrics, /healthz and /readyz"
     )
+    watch_namespaces: Annotated[str, AfterValidator(_namespaces)] = Field(
+        "", description="work in these namespaces alone, like team-a,team-b; default: in all of them"
+    )
     lease_namespace: str = Field("", description="namespace of the leader's Lease; default: the context's")
     lease_name: str = Field("bullpen-controller", description="name of the leader's Lease")
     lease_duration: Annotated[Length, AfterValidator(_lease)] = Field(
@@ -72,3 +83,8 @@ class Settings(BaseSettings):
     log_format: str = Field(
         "auto", pattern="^(auto|json|text)$", description="json, text, auto: text on a terminal"
     )
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Where to work, each once; none stands for everywhere."""
+        return tuple(dict.fromkeys(each.strip() for each in self.watch_namespaces.split(",") if each.strip()))

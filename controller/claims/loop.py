@@ -65,6 +65,7 @@ class Namespace:
         self.aftercare = Aftercare(self)
         self.announcer = Announcer(self)
         self.outcomes = Outcomes(self)
+        self.begun = False
         self.in_hand: set[str] = set()
         self._missed: set[str] = set()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -78,8 +79,14 @@ class Namespace:
         """The API server's clock, in seconds since the epoch."""
         return self.client.server_time().timestamp()
 
+    @property
+    def active(self) -> bool:
+        """Whether anything may be done here: we lead, and what is here was listed."""
+        return self.begun and self.desk.active
+
     def begin(self) -> None:
         """A leadership begins: the line by age, everything looked at once, and only then write 1s."""
+        self.begun = True
         self.router.tick(self.now())  # nobody told the time while we stood by
         for queue in self.router.queues.values():
             queue.sort(lambda claim: epoch(claim.metadata.creation_timestamp) or 0.0)
@@ -107,7 +114,7 @@ class Namespace:
             self._review(uid)
 
     def serve_soon(self) -> None:
-        if self.desk.active and not self._scheduled:
+        if self.active and not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._serve)
 
@@ -116,17 +123,17 @@ class Namespace:
     # A standby keeps no account of it: when it leads, everything is looked at.
 
     def changed(self, pool: str) -> None:
-        if self.desk.active:
+        if self.active:
             self._pools[pool] = None
             self.serve_soon()
 
     def _review(self, uid: str) -> None:
-        if self.desk.active:
+        if self.active:
             self._claims[uid] = None
             self.serve_soon()
 
     def _suspect(self, instance: Instance) -> None:
-        if self.desk.active:
+        if self.active:
             self._suspects[instance.uid] = None
             self.serve_soon()
 
@@ -287,7 +294,7 @@ class Namespace:
         self.aftercare.forget(claim.uid)
         self._missed.discard(claim.uid)
         for instance in left:
-            if claim.going or not watched or instance.busy or not self.desk.active:
+            if claim.going or not watched or instance.busy or not self.active:
                 self.router.check(instance)
             else:
                 self._inventory(instance).reserve(instance, "release")
@@ -306,7 +313,7 @@ class Namespace:
         return self._locks.setdefault(claim_uid, asyncio.Lock())
 
     def _arm(self) -> None:
-        if self.desk.active:
+        if self.active:
             self._alarm.arm(self.router.next_due())
 
     def _rings(self, claims: list[str]) -> None:

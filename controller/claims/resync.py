@@ -79,10 +79,11 @@ def put_back(meta: ObjectMeta, labels: Mapping[str, str]) -> Ops:
 
 
 class Resync:
-    """`run` looks every `interval` seconds, give or take a tenth."""
+    """`run` looks at a namespace, or at all, every `interval` seconds, give or take a tenth."""
 
-    def __init__(self, client: ApiClient, claims: Store[Claim], interval: float) -> None:
+    def __init__(self, client: ApiClient, claims: Store[Claim], interval: float, namespace: str = "") -> None:
         self._client = client
+        self._path = VM_PATH.format(namespace) if namespace else VM_PATH.replace("namespaces/{}/", "")
         self._claims = claims
         self._interval = interval
 
@@ -97,11 +98,10 @@ class Resync:
 
     async def look(self) -> None:
         """One look at the metadata of all VMs. Raises ApiError."""
-        path = VM_PATH.replace("namespaces/{}/", "")
         params = {"limit": _PAGE}
         while True:
             page = _PAGES.decode(
-                await self._client.get(path, params, step=StepName.RESYNC, accept=METADATA_ONLY)
+                await self._client.get(self._path, params, step=StepName.RESYNC, accept=METADATA_ONLY)
             )
             for each in page.items or ():
                 await self._mend(each.metadata)

@@ -1,11 +1,15 @@
-"""All that is watched, sorted by namespace: four stores, their reflectors, and whom each change concerns."""
+"""All that is watched, sorted by namespace: four stores, their reflectors, and whom each change concerns.
 
-from collections.abc import Callable, Iterable, Iterator
+It watches everything, or the namespaces that it was told: then a set of reflectors for each feeds the stores.
+"""
+
+from collections.abc import Callable, Iterable
 
 from controller.claims.desk import Desk
 from controller.claims.execute import CLAIM_PATH, VM_PATH
 from controller.claims.loop import Namespace
 from controller.claims.objects import Claim, misfit
+from controller.claims.scope import AnyReflector, Scope
 from controller.kube.client import ApiClient
 from controller.kube.reflector import Reflector
 from controller.kube.store import Store
@@ -14,15 +18,13 @@ from controller.machines.readiness import node_trouble
 from controller.metrics import FOREIGN
 from crds import names
 
-AnyReflector = (
-    Reflector[Claim] | Reflector[VirtualMachine] | Reflector[VirtualMachineInstance] | Reflector[Node]
-)
+VMI_PATH = VM_PATH.replace("virtualmachines", "virtualmachineinstances")
 
 
 class World:
     """What this process sees of the cluster. Nothing is done about it until `begin`."""
 
-    def __init__(self, client: ApiClient, max_hand_overs: int) -> None:
+    def __init__(self, client: ApiClient, max_hand_overs: int, namespaces: tuple[str, ...] = ()) -> None:
         self.client = client
         self.desk = Desk(max_hand_overs)
         self.spaces: dict[str, Namespace] = {}
@@ -32,37 +34,51 @@ class World:
         self.nodes: Store[Node] = Store(self._node_changed)
         self._node_by_name: dict[str, Node] = {}
         self._unserved: set[str] = set()
+        self._begun: set[str] = set()
+        self.node_reflector = Reflector(client, "/api/v1/nodes", Node, self.nodes, optional=True)
+        self.scopes = [self._scope(each) for each in namespaces or ("",)]
 
-    def reflectors(self) -> Iterator[AnyReflector]:
-        """One for each kind; VMs and guests by our label, so that the cluster's other VMs cost nothing."""
+    def _scope(self, namespace: str) -> Scope:
+        """One reflector for each kind; VMs and guests by our label, so that all others cost nothing."""
         ours = names.LABEL_POOL_UID
-        everywhere = "namespaces/{}/"
-        yield Reflector(self.client, CLAIM_PATH.replace(everywhere, ""), Claim, self.claims, misfit=misfit)
-        vms = VM_PATH.replace(everywhere, "")
-        yield Reflector(
-            self.client,
-            vms,
-            VirtualMachine,
-            self.vms,
-            label_selector=ours,
-            on_served=self._serves("virtualmachines"),
+        claims, vms = (_collection(path, namespace) for path in (CLAIM_PATH, VM_PATH))
+        vmis = _collection(VMI_PATH, namespace)
+        return Scope(
+            namespace,
+            (
+                Reflector(self.client, claims, Claim, self.claims, namespace=namespace, misfit=misfit),
+                Reflector(
+                    self.client,
+                    vms,
+                    VirtualMachine,
+                    self.vms,
+                    namespace=namespace,
+                    label_selector=ours,
+                    on_served=self._serves("virtualmachines"),
+                ),
+                Reflector(
+                    self.client,
+                    vmis,
+                    VirtualMachineInstance,
+                    self.vmis,
+                    namespace=namespace,
+                    label_selector=ours,
+                    on_served=self._serves("virtualmachineinstances"),
+                ),
+            ),
         )
-        vmis = vms.replace("virtualmachines", "virtualmachineinstances")
-        yield Reflector(
-            self.client,
-            vmis,
-            VirtualMachineInstance,
-            self.vmis,
-            label_selector=ours,
-            on_served=self._serves("virtualmachineinstances"),
-        )
-        yield Reflector(self.client, "/api/v1/nodes", Node, self.nodes, optional=True)
 
-    def begin(self) -> None:
-        """The lease is ours and the stores are as new as that: go to work."""
+    @property
+    def reflectors(self) -> list[AnyReflector]:
+        return [self.node_reflector, *(each for scope in self.scopes for each in scope.reflectors)]
+
+    def begin(self, scope: str = "") -> None:
+        """The lease is ours and the stores are as new as that: go to work in this namespace, or in all."""
         self.desk.active = True
+        self._begun.add(scope)
         for space in list(self.spaces.values()):
-            space.begin()
+            if scope in {"", space.name}:
+                space.begin()
 
     def stop(self) -> None:
         """Start nothing any more; what is under way is cancelled."""
@@ -76,6 +92,7 @@ class World:
             found = Namespace(
                 namespace, self.client, self.desk, self.vms, self.claims, self._node_by_name.get
             )
+            found.begun = not self._begun.isdisjoint({"", namespace})
             self.spaces[namespace] = found
         return found
 
@@ -129,6 +146,10 @@ class World:
         if before != after:
             for space in self.spaces.values():
                 space.router.node_changed(name)
+
+
+def _collection(path: str, namespace: str) -> str:
+    return path.format(namespace) if namespace else path.replace("namespaces/{}/", "")
 
 
 def kubevirt_missing(unserved: Iterable[str]) -> str:

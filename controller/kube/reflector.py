@@ -61,8 +61,10 @@ class _Status(msgspec.Struct):
 class Reflector(Generic[T]):
     """Run `run()` as a task; `synced` is set when the store is complete for the first time.
 
-    `struct` is a msgspec struct with `metadata: ObjectMeta`; `path` the collection's. `misfit` makes the best
-    of an object that does not fit the struct, given its JSON and why; without it such an object is skipped.
+    `struct` is a msgspec struct with `metadata: ObjectMeta`; `path` the collection's, of one `namespace` or
+    of all. `settled` is set when it is synced, or when the API server says that we may not see it.
+    `misfit` makes the best of an object that does not fit the struct, given its JSON and why; without it such
+    an object is skipped.
     `on_served` is told when the API server stops serving the kind and when it serves it again: a kind that
     may come and go is not waited for, and what was known of it is kept until a list says otherwise. One that
     is `optional` is not waited for either when we may not see it.
@@ -75,6 +77,7 @@ class Reflector(Generic[T]):
         struct: type[T],
         store: Store[T],
         *,
+        namespace: str = "",
         label_selector: str = "",
         misfit: Callable[[msgspec.Raw, str], T] | None = None,
         on_served: Callable[[bool], None] | None = None,
@@ -83,9 +86,11 @@ class Reflector(Generic[T]):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.synced = asyncio.Event()
+        self.settled = asyncio.Event()
         self.trouble = ""  # why it can't be listed or watched just now
         self._client = client
         self._path = path
+        self._namespace = namespace
         self._store = store
         self._misfit = misfit
         self._on_served = on_served
@@ -154,8 +159,11 @@ class Reflector(Generic[T]):
         absent = isinstance(error, NotServed) and self._on_served is not None
         if absent:
             self._tell_served(served=False)
+        if isinstance(error, Forbidden):
+            self.settled.set()
         if absent or (isinstance(error, Forbidden) and self._optional):
             self.synced.set()
+            self.settled.set()
             return True
         return False
 
@@ -178,13 +186,14 @@ class Reflector(Generic[T]):
             if not page.metadata.next:
                 break
             params["continue"] = page.metadata.next
-        self._store.replace(objects, page.metadata.resource_version)
+        self._store.replace(objects, page.metadata.resource_version, self._namespace)
         self._version = page.metadata.resource_version
         self._read_at = max(self._read_at, began)
         self._complaint = self.trouble = ""
         if not self.synced.is_set():
             log.info("synced", path=self._path, objects=len(objects))
             self.synced.set()
+            self.settled.set()
         self._tell_served(served=True)
 
     async def _compare(self) -> None:
@@ -201,7 +210,7 @@ class Reflector(Generic[T]):
             if not page.metadata.next:
                 break
             params["continue"] = page.metadata.next
-        changed = self._store.reconcile(metas, page.metadata.resource_version)
+        changed = self._store.reconcile(metas, page.metadata.resource_version, self._namespace)
         log.info("compared", path=self._path, objects=len(metas), changed=len(changed))
         if len(changed) > _FEW:
             await self._list()
@@ -223,7 +232,7 @@ class Reflector(Generic[T]):
     def _home(self, namespace: str) -> str:
         """The collection of one namespace: there the API server finds a name without looking through all."""
         group, _, plural = self._path.rpartition("/")
-        spread = namespace and "/namespaces/" not in self._path
+        spread = namespace and not self._namespace
         return f"{group}/namespaces/{namespace}/{plural}" if spread else self._path
 
     def _page(self, body: bytes) -> Any:

@@ -32,9 +32,10 @@ class Store(Generic[T]):
         # UID → the version at which it went. A version, not for ever: an object that lost the label we select
         # by may come back with the same UID.
         self._gone: dict[str, int] = {}
-        # The version of the last list. What is older and was not in it went before we heard of it: the answer
-        # to a create may come when the object is deleted and its deletion can no longer be watched.
-        self._listed = -1
+        # The version of the last list, by the namespace that it was of, "" for all of them. What is older and
+        # was not in it went before we heard of it: the answer to a create may come when the object is deleted
+        # and its deletion can no longer be watched.
+        self._listed: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -52,7 +53,7 @@ class Store(Generic[T]):
 
     def apply(self, obj: T) -> bool:
         """Take an object as read from anywhere; False if nothing newer was in it."""
-        return self._take(obj, self._listed)
+        return self._take(obj, self._listed_in(obj.metadata.namespace))
 
     def _take(self, obj: T, known: int) -> bool:
         meta = obj.metadata
@@ -70,13 +71,15 @@ class Store(Generic[T]):
         """Take an object as its DELETED event carries it; False if a newer one is known."""
         return self._bury(obj.metadata.uid, int(obj.metadata.resource_version))
 
-    def reconcile(self, metas: Iterable[ObjectMeta], list_rv: str | int) -> list[ObjectMeta]:
+    def reconcile(
+        self, metas: Iterable[ObjectMeta], list_rv: str | int, namespace: str = ""
+    ) -> list[ObjectMeta]:
         """Take a consistent, complete list of metadata; returns those whose objects are newer than ours.
 
         When they have been read and applied too, the store is as new as the list.
         """
         listed = list(metas)
-        self._bury_all_but({meta.uid for meta in listed}, int(list_rv))
+        self._bury_all_but({meta.uid for meta in listed}, int(list_rv), namespace)
         return [meta for meta in listed if int(meta.resource_version) > self._known(meta.uid, -1)]
 
     def admit(self, obj: T) -> bool:
@@ -91,14 +94,15 @@ class Store(Generic[T]):
         finally:
             self.listing = False
 
-    def replace(self, objs: Iterable[T], list_rv: str | int) -> None:
-        """Take a consistent, complete list: what is not in it is gone, unless it is newer than the list."""
+    def replace(self, objs: Iterable[T], list_rv: str | int, namespace: str = "") -> None:
+        """Take a consistent list of a namespace, or of all: what is not in it is gone, unless it is newer."""
         listed = set()
-        known = -1 if int(list_rv) >= self._listed else self._listed  # overtaken: a newer list lacked it
+        newest = self._listed_in(namespace)
+        known = -1 if int(list_rv) >= newest else newest  # overtaken: a newer list lacked it
         for obj in objs:
             listed.add(obj.metadata.uid)
             self._take(obj, known)
-        self._bury_all_but(listed, int(list_rv))
+        self._bury_all_but(listed, int(list_rv), namespace)
 
     def _known(self, uid: str, otherwise: int) -> int:
         """The version up to which this object's story is known."""
@@ -106,14 +110,22 @@ class Store(Generic[T]):
             return int(old.metadata.resource_version)
         return max(otherwise, self._gone.get(uid, otherwise))
 
-    def _bury_all_but(self, listed: set[str], version: int) -> None:
+    def _listed_in(self, namespace: str) -> int:
+        return max(self._listed.get("", -1), self._listed.get(namespace, -1))
+
+    def _bury_all_but(self, listed: set[str], version: int, namespace: str) -> None:
+        missing = [
+            uid
+            for uid, obj in self._objects.items()
+            if uid not in listed and namespace in {"", obj.metadata.namespace}
+        ]
         self.listing = True
         try:
-            for uid in [uid for uid in self._objects if uid not in listed]:
+            for uid in missing:
                 self._bury(uid, version)
         finally:
             self.listing = False
-        self._listed = max(self._listed, version)
+        self._listed[namespace] = max(self._listed_in(namespace), version)
 
     def _bury(self, uid: str, version: int) -> bool:
         old = self._objects.get(uid)

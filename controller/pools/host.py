@@ -47,7 +47,6 @@ class PoolHost:
         self._loops: dict[str, PoolLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._buried: dict[str, None] = {}
-        self._begun = False
         self._stopped = False
 
     def observe(self, event: str | None, body: Mapping[str, Any]) -> None:
@@ -71,30 +70,33 @@ class PoolHost:
         space.pool_changed = self._changed_in(space.name)
         record = space.router.pool_seen(pool)
         self._known[uid] = _Known(space.name, pool.metadata.name, version, record)
-        if self._begun:
+        if space.active:
             self._start(uid, record)
             self._loops[uid].wake.set()
 
-    async def confirm(self) -> None:
-        """See the pools as a consistent list shows them now, wherever kopf's watch has got to.
+    async def confirm(self, namespace: str = "") -> None:
+        """See a namespace's pools, or all, as a consistent list shows them, wherever kopf's watch has got to.
 
         Raises:
             ApiError: they could not be listed.
         """
-        path = f"/apis/{names.API_VERSION}/{names.POOLS}"
+        within = f"/namespaces/{namespace}" if namespace else ""
+        path = f"/apis/{names.API_VERSION}{within}/{names.POOLS}"
         listed = orjson.loads(await self._world.client.get(path, step=StepName.POOL_READ))
         for each in listed["items"]:
             self.observe(None, each)
         there = {each["metadata"]["uid"] for each in listed["items"]}
         version = int(listed["metadata"]["resourceVersion"])
         for uid, known in list(self._known.items()):
-            if uid not in there and known.version <= version:
+            of_the_list = namespace in {"", known.namespace} and known.version <= version
+            if of_the_list and uid not in there:
                 self._gone(known.namespace, known.name, uid)
 
-    def begin(self) -> None:
+    def begin(self, namespace: str = "") -> None:
         """The lists are complete: a pool that made its VMs before would take those there are for missing."""
-        self._begun = True
         for uid, known in self._known.items():
+            if namespace not in {"", known.namespace}:
+                continue
             if known.why:
                 self._world.desk.start(self._refuse(known, uid))
             if known.record is not None:
@@ -162,7 +164,7 @@ class PoolHost:
         if told_so:
             return
         log.warning("pool can't be read", pool=name, why=why)
-        if self._begun:
+        if self._world.space(namespace).active:
             self._world.desk.start(self._refuse(seen, uid))
 
     async def _refuse(self, seen: _Known, uid: str) -> None:

@@ -50,14 +50,14 @@ def kubectl(kubeconfig: Path) -> Kubectl:
 def start(kubeconfig: Path, tmp_path: Path, namespace: str) -> Iterator[Start]:
     """`start()`: one more controller on the test's own Lease; `start(wait=False)` for one that will wait.
 
-    `resync_interval="5s"` and the like are its settings.
+    `resync_interval="5s"` and the like are its settings, `account` a kubeconfig of its own.
     """
     with ExitStack() as running:
 
-        def one_more(*, wait: bool = True, **settings: str) -> Controller:
+        def one_more(*, wait: bool = True, account: Path = kubeconfig, **settings: str) -> Controller:
             lease = f"lease-of-{namespace}"
             return running.enter_context(
-                running_controller(kubeconfig, tmp_path, lease=lease, wait=wait, **settings)
+                running_controller(account, tmp_path, lease=lease, wait=wait, **settings)
             )
 
         yield one_more

@@ -263,3 +263,20 @@ def test_what_a_comparison_misses_was_not_seen_going() -> None:
     store.miss("v", "7")
     assert told == [True, True]
     assert not store.listing
+
+
+def test_a_list_of_one_namespace_says_nothing_about_the_others() -> None:
+    store = Store[KubeObject]()
+    here, there = placed("a", 3, "here"), placed("b", 4, "there")
+    store.replace([here], "10", "here")
+    store.replace([there], "11", "there")
+    assert store.reconcile([], "12", "here") == []
+    assert list(store) == [there]
+    assert not store.apply(placed("c", 12, "here")), "older than the list that lacked it"
+    assert store.apply(placed("d", 12, "there"))
+    store.replace([], "13", "there")
+    assert len(store) == 0
+
+
+def placed(uid: str, at: int, namespace: str) -> KubeObject:
+    return KubeObject(ObjectMeta(name=uid, uid=uid, namespace=namespace, resource_version=str(at)))

@@ -58,7 +58,7 @@ def test_a_warm_vm_on_a_node_in_trouble_is_not_warm_from_that_moment(world: Worl
 async def test_while_a_kind_of_kubevirts_is_missing_nobody_is_served_and_then_all_are(world: World) -> None:
     space = world.space(NAMESPACE)
     vms, vmis = world._serves("virtualmachines"), world._serves("virtualmachineinstances")
-    world.desk.active = True
+    world.begin()
     vms(False)
     vmis(False)
     space.router.claim_seen(make_claim())
