@@ -84,7 +84,7 @@ class Freshness:
             return []
         walked = [each for state in STOCK for each in inventory.by_state[state].values()]
         aged = {each.uid for each in walked if standard.expires(each) <= now}
-        self.look_at = now if aged else self._next(walked, now)
+        self.look_at = self._next(walked, now)
         return [
             each
             for each in walked
@@ -92,6 +92,6 @@ class Freshness:
         ]
 
     def _next(self, walked: list[Instance], now: float) -> float:
-        """When the first of these, or of those that will be made, is too old."""
+        """When the first of these, or of those that will be made, is too old: past if one is."""
         unborn = now + self.standard.max_age * (1.0 - JITTER)
         return min(unborn, *(self.standard.expires(each) for each in walked), math.inf)

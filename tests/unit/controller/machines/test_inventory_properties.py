@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controller.machines.inventory import Instance, Inventory
+from controller.machines.inventory import STOCK, Instance, Inventory, revision_of
 from controller.machines.readiness import ReadinessRule
 from crds import names
 from crds.pool import ClaimOrder
@@ -20,6 +21,7 @@ GUESTS: st.SearchStrategy[dict[str, Any] | None] = st.sampled_from(
     [None, {"phase": "Scheduling", "ready": None}, {"ready": True}, {"ready": False}, {"deleting": True}]
 )
 MARKS = st.sampled_from([*names.Mark, None])
+LABELS = st.sampled_from(["one", "two", None]).map(lambda revision: {names.LABEL_REVISION: revision})
 RULES = st.builds(
     ReadinessRule,
     min_ready_seconds=st.sampled_from([0.0, 30.0]),
@@ -38,16 +40,24 @@ class Books(RuleBasedStateMachine):
         self.taken: dict[str, Instance] = {}
         self.drained: set[str] = set()
 
-    @rule(name=NAMES, guest=GUESTS, mark=MARKS, cordoned=st.booleans(), deleting=st.booleans())
+    @rule(
+        name=NAMES,
+        guest=GUESTS,
+        mark=MARKS,
+        labels=LABELS,
+        cordoned=st.booleans(),
+        deleting=st.booleans(),
+    )
     def observe(
         self,
         name: str,
         guest: dict[str, Any] | None,
         mark: names.Mark | None,
+        labels: dict[str, str | None],
         cordoned: bool,  # noqa: FBT001 - hypothesis gives it by name
         deleting: bool,  # noqa: FBT001 - hypothesis gives it by name
     ) -> None:
-        vm = make_vm(name, state=mark, deleting=deleting, age=float(len(name)))
+        vm = make_vm(name, state=mark, deleting=deleting, age=float(len(name)), labels=labels)
         vmi = None if guest is None else make_vmi(name, **guest)
         found = self.inventory.observe(vm, vmi, make_node(cordoned=cordoned), self.now)
         if found.state is State.DRAINING:
@@ -102,6 +112,14 @@ class Books(RuleBasedStateMachine):
         assert inventory.total == sum(inventory.count(state) for state in State)
         for state, members in inventory.by_state.items():
             assert members == {uid: each for uid, each in inventory.instances.items() if each.state is state}
+
+    @invariant()
+    def every_revision_is_counted_in_every_state(self) -> None:
+        every = self.inventory.instances.values()
+        for state in STOCK:
+            found = Counter(revision_of(each) for each in every if each.state is state)
+            assert self.inventory.revisions(state) == found
+        assert self.inventory.revisions(*STOCK).total() == sum(each.state in STOCK for each in every)
 
     @invariant()
     def idle_is_what_is_not_busy(self) -> None:

@@ -1,0 +1,114 @@
+"""What a pool's status says of a roll-out: whether it is through, how far it is, why it does not go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.pools.brake import BrakeState
+from controller.pools.freshness import Revisions
+from controller.pools.snapshot import Snapshot, Trouble
+from controller.pools.status import progressing, rolled_out, status
+from crds import names
+from tests.support.builders import NOW, make_instance, make_pool, make_snapshot
+
+Json = dict[str, Any]
+OPEN = BrakeState(4, NOW - 60, NOW + 20, 20.0)
+TROUBLE = Trouble("TemplateInvalid", "interface b has a fixed macAddress")
+FULL: Json = {"warm": 3}
+NEW = Revisions(updated=3, updated_warm=3)
+HALF = Revisions(updated=1, updated_warm=1, stale=2)
+OLD: Json = {names.LABEL_REVISION: "fedcba9876"}
+
+
+def _rolling(**fields: Any) -> Snapshot:
+    """Two of three are still old."""
+    outdated = [make_instance(name, labels=OLD) for name in "ab"]
+    settings: Json = {
+        "pool": make_pool(update={"type": "RollingUpdate"}),
+        "removable": outdated,
+        "outdated": outdated,
+        "revisions": HALF,
+        "warm": 1,
+    }
+    return make_snapshot(**{**settings, **fields})
+
+
+@pytest.mark.parametrize(
+    ("seen", "truth", "reason", "words"),
+    [
+        pytest.param(
+            make_snapshot(revisions=NEW, **FULL), "True", "UpToDate", "every unclaimed VM is of", id="all new"
+        ),
+        pytest.param(make_snapshot(make_pool(warm=0)), "True", "UpToDate", "every", id="none is wanted"),
+        pytest.param(make_snapshot(), "False", "RollingOut", "0 of 3 VMs of revision", id="none is there"),
+        pytest.param(_rolling(), "False", "RollingOut", "1 of 3 unclaimed VMs are of revision", id="half"),
+        pytest.param(
+            _rolling(pool=make_pool(), outdated=()),
+            "False",
+            "Replenishing",
+            "1 of 3 unclaimed VMs are of revision 0123456789; the others stay until they are claimed",
+            id="left to the claims",
+        ),
+        pytest.param(
+            _rolling(brake=OPEN, last_failure="no boot"),
+            "False",
+            "RolloutStalled",
+            "4 VMs in a row of revision 0123456789 failed; the last: no boot",
+            id="failing",
+        ),
+        pytest.param(
+            make_snapshot(brake=OPEN, last_failure="no boot"),
+            "False",
+            "RolloutStalled",
+            "no boot",
+            id="never",
+        ),
+        pytest.param(_rolling(trouble=TROUBLE), "False", "RolloutStalled", "fixed macAddress", id="refused"),
+        pytest.param(
+            _rolling(pool=make_pool(update={"type": "Recreate"}, suspend=True)),
+            "False",
+            "RolloutStalled",
+            "spec.suspend is true",
+            id="suspended",
+        ),
+        pytest.param(
+            _rolling(pool=make_pool(update={"type": "RollingUpdate"}, limits={"maxReplicas": 3})),
+            "False",
+            "RolloutStalled",
+            "the others are kept: limits.maxReplicas (3) leaves no room",
+            id="no room",
+        ),
+    ],
+)
+def test_rolled_out(seen: Snapshot, truth: str, reason: str, words: str) -> None:
+    found = rolled_out(seen, {})
+    assert (found[0], found[1]) == (truth, reason)
+    assert words in found[2]
+
+
+def test_what_was_rolled_out_stays_so_while_claims_take_vms() -> None:
+    before = status(make_snapshot(revisions=NEW, **FULL), {})
+    assert rolled_out(make_snapshot(), before)[0] == "True"
+
+
+@pytest.mark.parametrize(
+    "seen", [_rolling(), make_snapshot(revision="another")], ids=["old ones", "revision"]
+)
+def test_another_template_is_rolled_out_anew(seen: Snapshot) -> None:
+    before = status(make_snapshot(revisions=NEW, **FULL), {})
+    assert rolled_out(seen, before)[0] == "False"
+
+
+def test_a_new_name_for_the_same_revision_is_no_roll_out() -> None:
+    """As after an upgrade of the controller that computes it otherwise."""
+    before = status(make_snapshot(revisions=NEW, **FULL), {})
+    seen = make_snapshot(revision="another", known_revisions=frozenset({"another", "0123456789"}))
+    assert rolled_out(seen, before)[0] == "True"
+
+
+def test_while_vms_are_replaced_the_pool_progresses() -> None:
+    assert progressing(_rolling())[:2] == ("True", "RollingOut")
+    extra = _rolling(provisioning=1)
+    assert progressing(extra)[:2] == ("True", "RollingOut")
