@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -76,13 +77,19 @@ def credentials(kubectl: Kubectl, namespace: str, account: str, directory: Path)
 
 
 class Installation:
-    """The chart in its namespace of one cluster; `image` is what its Deployment runs, if anything runs it."""
+    """The chart in its namespace of one cluster; `image` is what its Deployment runs, if anything runs it.
 
-    def __init__(self, cluster: ControlPlane, directory: Path, image: str = "") -> None:
+    `given` are arguments for helm, on top of what has to be said here.
+    """
+
+    def __init__(
+        self, cluster: ControlPlane, directory: Path, image: str = "", given: Sequence[str] = ()
+    ) -> None:
         self.cluster = cluster
         self.kubectl = Kubectl(cluster.kubeconfig)
         self._directory = directory
         self._image = image
+        self._given = given
 
     @property
     def by_hand(self) -> bool:
@@ -93,9 +100,10 @@ class Installation:
     def values(self) -> list[str]:
         """The arguments for helm: no pods where no kubelet would run them."""
         if self.by_hand:
-            return ["--set", "replicas=0"]
+            return ["--set", "replicas=0", *self._given]
         repository, _, tag = self._image.rpartition(":")
-        return ["--set", f"image.repository={repository}", "--set-string", f"image.tag={tag}"]
+        image = ["--set", f"image.repository={repository}", "--set-string", f"image.tag={tag}"]
+        return [*image, *self._given]
 
     def refuse_another(self) -> None:
         """Two controllers with two Leases would fight over the VMs of a cluster."""
@@ -120,7 +128,8 @@ class Installation:
     def remove(self) -> None:
         """Stop the controller and take away all but the definitions."""
         self.stop_controller()
-        self.kubectl("delete", "-f", "-", "--ignore-not-found", stdin=rendered("--set", "crds.install=false"))
+        kept = rendered(*self._given, "--set", "crds.install=false")
+        self.kubectl("delete", "-f", "-", "--ignore-not-found", stdin=kept)
 
     # ---- the controller
 
@@ -155,7 +164,7 @@ class Installation:
 
     def environ(self) -> dict[str, str]:
         """What the chart's pod would have, but for its name and an address that is free here."""
-        [container] = one(rendered(), "Deployment")["spec"]["template"]["spec"]["containers"]
+        [container] = one(rendered(*self._given), "Deployment")["spec"]["template"]["spec"]["containers"]
         given = {each["name"]: each.get("value", "") for each in container["env"]}
         ours = {
             "BULLPEN_LISTEN": f"127.0.0.1:{free_port()}",
