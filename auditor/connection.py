@@ -23,12 +23,15 @@ SILENCE = 90.0
 class Refused(Exception):  # noqa: N818 - it is the server's answer, and an error only to some
     """The API server answered with an error."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, what: str = "") -> None:
         self.status = status
+        self.message = message
+        self.what = what
         super().__init__(f"{status}: {message}")
 
 
 _PATIENCE = 5.0  # seconds for what is being asked when all is closed
+_PAGE = 500
 _TURNS = 3  # of the loop: an aborted transport tells its protocol, which tells its socket
 
 
@@ -38,6 +41,8 @@ class Connection:
 
     cluster: Cluster
     _session: aiohttp.ClientSession = field(repr=False)
+    date: str = ""
+    """The server's clock at its last answer, as HTTP writes it."""
     _asked: set[asyncio.Task[Any]] = field(default_factory=set, repr=False)
 
     @classmethod
@@ -69,13 +74,33 @@ class Connection:
         """
         return await self._whole(self._get(path, params, accept))
 
+    async def collection(
+        self, path: str, params: dict[str, str], accept: str = "application/json"
+    ) -> tuple[list[Object], int]:
+        """All objects of a collection in one consistent list, page by page, and its resourceVersion.
+
+        Raises:
+            Refused: the server answered with an error; 410 when it took too long.
+        """
+        objects: list[Object] = []
+        asked = {"limit": str(_PAGE)} | params
+        while True:
+            page = await self.get(path, asked, accept)
+            objects += page["items"] or []  # an empty list of metadata has null for its items
+            if not page["metadata"].get("continue"):
+                return objects, int(page["metadata"]["resourceVersion"])
+            asked["continue"] = page["metadata"]["continue"]
+
     async def _whole(self, asking: Coroutine[Any, Any, T]) -> T:
         """Ask to the end even if nobody waits any more: cancelled while it connects, it leaves a socket."""
         task = asyncio.create_task(asking)
         self._asked.add(task)
         task.add_done_callback(self._asked.discard)
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_unwanted)
+            raise
 
     async def _get(self, path: str, params: dict[str, str], accept: str) -> Object:
         timeout = aiohttp.ClientTimeout(total=60)
@@ -84,8 +109,9 @@ class Connection:
             self.cluster.server + path, params=params, headers=headers, timeout=timeout
         ) as answer:
             body = await answer.read()
+            self.date = answer.headers.get("Date", self.date)
             if not answer.ok:
-                raise _refusal(answer.status, body)
+                raise _refusal(answer.status, body, path)
             document: Object = orjson.loads(body)
             return document
 
@@ -105,14 +131,23 @@ class Connection:
         if answer.ok:
             return answer
         async with answer:
-            raise _refusal(answer.status, await answer.read())
+            raise _refusal(answer.status, await answer.read(), path)
 
     def _headers(self, accept: str) -> dict[str, str]:
         return {"Accept": accept, "User-Agent": "bullpen-auditor"} | self.cluster.headers()
 
 
-def _refusal(status: int, body: bytes) -> Refused:
+def _unwanted(ended: asyncio.Task[Any]) -> None:
+    """Nobody waits for the answer: an open one is closed, an error is nobody's business."""
+    if ended.cancelled() or ended.exception() is not None:
+        return
+    if isinstance(answer := ended.result(), aiohttp.ClientResponse):
+        answer.close()
+
+
+def _refusal(status: int, body: bytes, path: str) -> Refused:
+    what = path.rpartition("/")[2]
     try:
-        return Refused(status, orjson.loads(body)["message"])
+        return Refused(status, orjson.loads(body)["message"], what)
     except (ValueError, KeyError, TypeError):
-        return Refused(status, body[:200].decode(errors="replace"))
+        return Refused(status, body[:200].decode(errors="replace"), what)

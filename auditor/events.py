@@ -26,6 +26,10 @@ class Kind(StrEnum):
     NAMESPACE = "Namespace"
 
 
+SHORT = {Kind.POOL: "pool", Kind.CLAIM: "claim", Kind.VM: "VM", Kind.NAMESPACE: "namespace"}
+"""What a sentence calls one."""
+
+
 class Change(StrEnum):
     """What an event says."""
 
@@ -75,6 +79,19 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """The object that something is said of."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{SHORT[self.kind]} {self.namespace}/{self.name} ({self.uid})"
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A broken rule: at which resourceVersion, on which object, and what happened."""
 
@@ -82,9 +99,15 @@ class Violation:
     rv: int
     subject: str
     message: str
+    about: About | None = field(default=None, compare=False)
+    """The subject, where it is an object."""
 
     def __str__(self) -> str:
         return f"{self.rule} at {self.rv}: {self.subject}: {self.message}"
+
+
+class NoEventError(ValueError):
+    """A line of a recording is no event."""
 
 
 @dataclass(slots=True)
@@ -105,7 +128,7 @@ class Recording:
         """The events of the file.
 
         Raises:
-            ValueError: a line is no event.
+            NoEventError: a line is none.
         """
         for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
             try:
@@ -113,4 +136,4 @@ class Recording:
                 raw |= {"kind": Kind(raw["kind"]), "change": Change(raw["change"])}
                 yield Event(**raw | {"objects": tuple(raw["objects"])})
             except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"{self.path}:{number} is no event: {error}") from error
+                raise NoEventError(f"{self.path}:{number} is no event: {error}") from error

@@ -21,7 +21,6 @@ from crds.names import API_VERSION, CLAIMS, KUBEVIRT_API_VERSION, POOLS
 GRACE = 0.2
 """Seconds between an answer of the API server and the moment when its watches must have delivered as much."""
 _EXPIRED = 410
-_PAGE = 500
 _RETRY = (0.1, 5.0)  # seconds: the first pause after a failure, the longest
 
 
@@ -153,15 +152,8 @@ class Stream:
         ) and all(uid in here or version > rv for uid, version in self._known.items())
 
     async def _list(self, why: str) -> None:
-        objects: list[Object] = []
-        params = {"limit": str(_PAGE)} | self.source.selector
-        while True:
-            page = await self.connection.get(self.source.path, params)
-            objects += page["items"]
-            if not page["metadata"].get("continue"):
-                break
-            params["continue"] = page["metadata"]["continue"]
-        rv, here = int(page["metadata"]["resourceVersion"]), _versions(objects)
+        objects, rv = await self.connection.collection(self.source.path, self.source.selector)
+        here = _versions(objects)
         if why and here == self._known:
             # Nothing that we know has changed. What came and went in between can only have met its like: a
             # known VM or claim would carry a trace of it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from auditor import facts, rules_claim, rules_rest, rules_vm
-from auditor.events import Change, Event, Kind, Object, Rule, Violation
+from auditor.events import About, Change, Event, Kind, Object, Rule, Violation
 from auditor.world import ClaimLife, PoolLife, VmLife, World
 
 
@@ -53,7 +53,7 @@ class Judge:
     def at_rest(self) -> list[Violation]:
         """What is wrong if nothing changes any more; not added to `violations`."""
         return [
-            Violation(rule, self.rv, _subject(about), message)
+            _violation(rule, self.rv, about, message)
             for rule, about, message in rules_rest.at_rest(self.world)
         ]
 
@@ -64,8 +64,7 @@ class Judge:
     def _report(self, about: facts.Vm | facts.Claim, findings: Iterable[rules_vm.Finding]) -> None:
         found = list(findings)  # looked at in full before anything is written down
         if not self._in_the_dark:
-            subject = _subject(about)
-            self._fresh += [Violation(rule, self.rv, subject, message) for rule, message in found]
+            self._fresh += [_violation(rule, self.rv, about, message) for rule, message in found]
 
     # What could not be seen
 
@@ -99,7 +98,7 @@ class Judge:
         if event.kind is Kind.CLAIM:
             for claim, vm in rules_claim.named_twice(self.world):
                 message = f"names VM {vm}, which another claim names too"
-                self._fresh.append(Violation(Rule.I1, event.rv, _subject(claim), message))
+                self._fresh.append(_violation(Rule.I1, event.rv, claim, message))
 
     def _lives(self, kind: Kind) -> Iterator[tuple[str, VmLife | ClaimLife | PoolLife]]:
         world = self.world
@@ -159,6 +158,6 @@ class Judge:
         life.facts = new
 
 
-def _subject(about: facts.Vm | facts.Claim) -> str:
-    kind = "VM" if isinstance(about, facts.Vm) else "claim"
-    return f"{kind} {about.namespace}/{about.name} ({about.uid})"
+def _violation(rule: Rule, rv: int, of: facts.Vm | facts.Claim, message: str) -> Violation:
+    about = About(Kind.VM if isinstance(of, facts.Vm) else Kind.CLAIM, of.namespace, of.name, of.uid)
+    return Violation(rule, rv, str(about), message, about)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+
 import typer
 
 from cli.audit import audit
+from cli.trouble import COULD_NOT_LOOK
 
 app = typer.Typer(
     add_completion=False,
@@ -21,5 +25,9 @@ def bullpen() -> None:
 
 
 def main() -> None:
-    """The entry point."""
-    app(prog_name="kubectl bullpen")
+    """The entry point. An error of our own is shown whole, and its exit code is nobody's verdict."""
+    try:
+        app(prog_name="kubectl bullpen")
+    except Exception:  # noqa: BLE001 - Python's own exit code for these is 1, which says that a promise is broken
+        traceback.print_exc()
+        sys.exit(COULD_NOT_LOOK)

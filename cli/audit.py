@@ -1,58 +1,156 @@
-"""`kubectl bullpen audit`: whether Bullpen kept its promises on a cluster, and whether anything is lost."""
+"""`kubectl bullpen audit`: whether Bullpen keeps its promises on a cluster, and whether anything is lost.
+
+It looks, and says what was found; nothing is ever repaired here.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor import Auditor, Violation, cluster
+from auditor import Auditor, cluster, findings, looking
 from auditor.connection import Connection
 from auditor.events import Recording
+from auditor.findings import Finding
 from auditor.judge import Judge
-from cli import options
+from auditor.looking import Audit
+from cli import options, report, trouble
+
+_LOOK = 0.5  # seconds between two looks at what a watch has found
+
+
+class Output(StrEnum):
+    """Who reads it."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How to watch: for how long (None: until Ctrl-C), and where to keep the events."""
+
+    length: float | None
+    record: Path | None
+
+
+_Settle: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        parser=options.duration,
+        metavar="DURATION",
+        help="Look again after so long, and report only what is unchanged: a hand-over takes its moment.",
+    ),
+]
+_Watch: TypeAlias = Annotated[
+    bool, typer.Option("--watch", "-w", help="Follow and judge every change until Ctrl-C, then look.")
+]
+_For: TypeAlias = Annotated[
+    float | None,
+    typer.Option("--for", parser=options.duration, metavar="DURATION", help="Watch for so long, like 10m."),
+]
+_Record: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Watch, and keep the events in this file, one JSON line each.")
+]
+_Replay: TypeAlias = Annotated[Path | None, typer.Option(help="Judge such a file instead of a cluster.")]
+_Output: TypeAlias = Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")]
+_Strict: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 also for what is foreign or a warning.")
+]
 
 
 def audit(
+    settle: _Settle = "10s",  # type: ignore[assignment]  # typer parses defaults, too
+    watch: _Watch = False,
+    length: _For = None,
+    record: _Record = None,
+    replay: _Replay = None,
+    output: _Output = Output.TABLE,
+    strict: _Strict = False,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
     namespace: options.Namespace = None,
-    all_namespaces: options.AllNamespaces = False,  # noqa: FBT002 - typer makes a flag of it
-    length: Annotated[
-        float | None,
-        typer.Option("--for", parser=options.duration, metavar="DURATION", help="How long, like 10m."),
-    ] = None,
-    record: Annotated[Path | None, typer.Option(help="Keep the events, one JSON line each.")] = None,
-    replay: Annotated[Path | None, typer.Option(help="Judge a recording instead of a cluster.")] = None,
+    all_namespaces: options.AllNamespaces = False,
 ) -> None:
-    """Say whether Bullpen kept its promises, and name what is lost."""
+    """Say whether Bullpen keeps its promises on a cluster, and name what is lost.
+
+    It looks at pools, claims and VMs, and looks again at what is wrong: only what stays is reported.
+
+    With --watch or --for it also judges each change that comes, which finds what heals before anybody looks.
+
+    Exit codes: 0, all is well (there may be warnings, foreign VMs and notes). 1, a promise is broken or
+    something leaked. 2, a wrong option. 3, it could not look, and says why.
+    """
     if replay is not None:
-        found = _replayed(replay)
+        with trouble.told():
+            found, where = _replayed(replay), str(replay)
     else:
-        target = cluster.find(kubeconfig, context)
+        with trouble.told():
+            target = cluster.find(kubeconfig, context)
+        where = "all namespaces" if all_namespaces else f"namespace {namespace or target.namespace}"
         within = None if all_namespaces else namespace or target.namespace
-        found = asyncio.run(_watched(target, within, length, record))
-    for violation in found:
-        typer.echo(violation)
-    typer.echo(f"{len(found)} violations" if found else "no violation")
-    raise typer.Exit(1 if found else 0)
+        how = Watch(length, record) if watch or length is not None or record is not None else None
+        tell = _tell if output is Output.TABLE else _silent
+        with trouble.told(target.server):
+            found = asyncio.run(_audited(target, within, settle, how, tell))
+    report.write(found, where, as_json=output is Output.JSON)
+    raise typer.Exit(report.exit_code(found.findings, strict=strict))
 
 
-async def _watched(
-    target: cluster.Cluster, namespace: str | None, length: float | None, record: Path | None
-) -> list[Violation]:
-    async with (
-        Connection.to(target) as connection,
-        Auditor.over(connection, namespace, record=record) as auditor,
-    ):
-        await asyncio.sleep(length or 0)
-        return await auditor.settled()
+async def _audited(
+    target: cluster.Cluster,
+    namespace: str | None,
+    settle: float,
+    how: Watch | None,
+    tell: Callable[[Finding], None],
+) -> Audit:
+    async with Connection.to(target) as connection:
+        if how is None:
+            return await looking.audited(connection, namespace, settle)
+        async with Auditor.over(connection, namespace, record=how.record) as auditor:
+            await _watched(auditor, how.length, tell)
+            last = await looking.audited(connection, namespace, settle)
+            found = [*map(findings.of, auditor.violations), *last.findings]
+            return Audit(findings.ordered(found), last.seen)
 
 
-def _replayed(path: Path) -> list[Violation]:
+async def _watched(auditor: Auditor, length: float | None, tell: Callable[[Finding], None]) -> None:
+    """Until the time is over or Ctrl-C; a second Ctrl-C ends everything."""
+    loop, stop, told = asyncio.get_running_loop(), asyncio.Event(), 0
+    loop.add_signal_handler(signal.SIGINT, stop.set)
+    end = loop.time() + (length if length is not None else float("inf"))
+    try:
+        while not stop.is_set() and loop.time() < end:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(_LOOK, end - loop.time())):
+                    await stop.wait()
+            for violation in auditor.violations[told:]:
+                tell(findings.of(violation))
+                told += 1
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def _replayed(path: Path) -> Audit:
     judge = Judge()
     for event in Recording(path).read():
         judge.see(event)
-    return judge.violations + judge.at_rest()
+    world = judge.world
+    seen = {"pools": len(world.pools), "claims": len(world.claims), "VMs": len(world.vms)}
+    return Audit(findings.ordered(map(findings.of, judge.violations + judge.at_rest())), seen)
+
+
+def _tell(found: Finding) -> None:
+    report.console().print(report.line(found))
+
+
+def _silent(_found: Finding) -> None:
+    """Programs read one document, at the end."""

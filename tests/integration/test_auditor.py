@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -213,27 +210,3 @@ def _no_such_path(kubeconfig: Path, directory: Path) -> Path:
         entry["cluster"]["server"] += "/nowhere"
     wrong.write_text(yaml.safe_dump(config), encoding="utf-8")
     return wrong
-
-
-def test_the_command_watches_for_a_while_and_exits_with_one_when_something_is_broken(
-    kubeconfig: Path, hand: Hand
-) -> None:
-    watching = subprocess.Popen(
-        [sys.executable, "-m", "auditor", "--namespace", hand.namespace, "--for", "2s"],
-        env=os.environ | {"KUBECONFIG": str(kubeconfig)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    hand.pool()
-    claim = hand.claim()
-    hand._done(
-        hand.api.patch(
-            hand.path("virtualmachineclaims", "claim") + "/status", {"status": {"phase": "Failed"}}
-        )
-    )
-    output, _ = watching.communicate(timeout=60)
-
-    assert claim
-    assert watching.returncode == 0, output
-    assert "1 claims" in output
-    assert "no violation" in output

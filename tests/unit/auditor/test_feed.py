@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -300,3 +302,39 @@ def test_of_the_namespaces_only_the_watched_one_is_asked_for() -> None:
     assert Source(Kind.NAMESPACE, "ns").selector == {"fieldSelector": "metadata.name=ns"}
     assert Source(Kind.NAMESPACE, None).selector == {}
     assert Source(Kind.VM, "ns").selector == {}
+
+
+async def test_a_watch_that_opens_when_nobody_waits_for_it_any_more_is_closed(
+    tmp_path: Path, unused_tcp_port: int
+) -> None:
+    asked, go_on, over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        asked.set()
+        await go_on.wait()
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(b"\n")
+        await over.wait()
+        return answer
+
+    app = web.Application()
+    app.router.add_get("/late", late)
+    runner = web.AppRunner(app, shutdown_timeout=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
+    async with Connection.to(
+        cluster.find(kubeconfig(tmp_path, f"http://127.0.0.1:{unused_tcp_port}"))
+    ) as connection:
+        waiting = asyncio.create_task(connection.stream("/late", {}))
+        await asked.wait()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        go_on.set()
+    with warnings.catch_warnings(record=True) as left:
+        warnings.simplefilter("always")
+        del connection, waiting
+        gc.collect()
+    over.set()
+    await runner.cleanup()
+    assert [str(each.message) for each in left] == []

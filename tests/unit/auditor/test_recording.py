@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.__main__ import main
-from auditor.events import Kind, Recording, Rule
+from auditor.events import Recording, Rule
 from tests.unit.auditor.story import Story, judged
 
 DOUBLE = Path(__file__).parents[2] / "data" / "double-hand-over.jsonl"
@@ -57,36 +56,3 @@ def test_a_line_that_is_no_event_is_named(tmp_path: Path, line: str) -> None:
 
     with pytest.raises(ValueError, match=r"events\.jsonl:1 is no event"):
         list(Recording(path).read())
-
-
-def test_the_command_judges_a_recording_and_exits_with_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--replay", str(DOUBLE)]) == 1
-
-    printed = capsys.readouterr().out
-    assert "I5 at 238: VM rec-48c2cc/vm" in printed
-    assert "3 violations" in printed
-
-
-def test_the_command_says_what_is_left_at_the_end_of_a_recording(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    story = Story()
-    story.bound()
-    story.remove(Kind.CLAIM, "claim")
-    path = tmp_path / "events.jsonl"
-    Recording(path).add(story.events)
-
-    assert main(["--replay", str(path)]) == 1
-    assert "leak at" in capsys.readouterr().out
-
-
-def test_the_command_exits_with_zero_when_nothing_was_broken(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    story = Story()
-    story.bound()
-    path = tmp_path / "events.jsonl"
-    Recording(path).add(story.events)
-
-    assert main(["--replay", str(path)]) == 0
-    assert capsys.readouterr().out == "no violation\n"

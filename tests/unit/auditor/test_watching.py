@@ -26,6 +26,9 @@ class Cluster:
         items = [raw for (of, _), raw in self.story.objects.items() if of is kind]
         return {"metadata": {"resourceVersion": str(self.story.rv)}, "items": items}
 
+    async def collection(self, path: str, params: dict[str, str], _accept: str = "") -> tuple[list[Raw], int]:
+        return (await self.get(path, params))["items"], self.story.rv
+
     async def stream(self, _path: str, _params: dict[str, str]) -> Any:
         return Silence()
 
