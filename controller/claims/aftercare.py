@@ -26,6 +26,7 @@ from controller.claims.queue import Waiting
 from controller.kube import errors
 from controller.kube.client import Priority
 from controller.machines.inventory import Instance
+from controller.machines.privacy import redacted
 from controller.metrics import CLAIMS
 from crds import names
 from crds.conditions import ClaimReason
@@ -136,7 +137,8 @@ class Aftercare:
         except errors.ApiError as error:
             if isinstance(error, errors.Conflict) and error.another_has_the_name:
                 return None
-            log.warning("finished claim not removed", claim=claim.name, error=str(error))
+            why = redacted(str(error), claim.private_texts)
+            log.warning("finished claim not removed", claim=claim.name, error=why)
             return AGAIN
         return None
 
@@ -148,7 +150,8 @@ class Aftercare:
         if done.outcome == release.Outcome.DONE:
             return None
         if done.message:
-            log.warning("status refused", claim=claim.name, why=done.message)
+            why = redacted(done.message, claim.private_texts)
+            log.warning("status refused", claim=claim.name, why=why)
         return AGAIN
 
     # ---- what is not a plan's action

@@ -120,6 +120,11 @@ class Claim(msgspec.Struct, frozen=True):
         return f"spec can't be read: {self.misfit}" if self.misfit else self.spec.trouble()
 
     @property
+    def private_texts(self) -> tuple[str, ...]:
+        """What it wants noted on its VM, which is nobody else's business."""
+        return tuple(self.spec.metadata.annotations.values())
+
+    @property
     def going(self) -> bool:
         """Under deletion."""
         return self.metadata.deletion_timestamp is not None

@@ -11,6 +11,7 @@ import structlog
 from controller.claims.handover import HandOver, Outcome
 from controller.claims.records import PoolRecord
 from controller.claims.router import Assignment
+from controller.machines.privacy import private_texts, redacted
 from controller.metrics import CLAIM_WAIT, CLAIMS, HAND_OVERS_REFUSED
 from crds.conditions import ClaimReason
 
@@ -41,6 +42,7 @@ class Outcomes:
             CLAIMS.labels("warm" if chosen.entry.told_position == 0 else "waited").inc()
             return
         HAND_OVERS_REFUSED.labels(outcome.value).inc()
+        why = redacted(why, (*chosen.entry.claim.private_texts, *private_texts(chosen.pool.pool)))
         log.info(
             "hand-over refused",
             claim=chosen.entry.claim.name,

@@ -6,7 +6,7 @@ until the answer is definite, and counts as in flight until then, so that no VM 
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from controller.kube.client import ApiClient, Priority
 from controller.kube.store import Store
 from controller.machines.inventory import Instance, Inventory
 from controller.machines.objects import VirtualMachine
+from controller.machines.privacy import private_texts, redacted
 from controller.machines.rendering import NAME_ALPHABET, SUFFIX_LENGTH, render
 from crds import names
 from crds.conditions import PoolReason
@@ -42,6 +43,10 @@ class Refusal:
 
     reason: str
     message: str
+
+    def about(self, pool: VirtualMachinePool) -> "Refusal":
+        """The same without what the pool's template tells its guests in private."""
+        return replace(self, message=redacted(self.message, private_texts(pool)))
 
     @property
     def quota(self) -> bool:
@@ -134,15 +139,16 @@ class PoolWriter:
         self._vms.apply(found)
         return True
 
-    async def remove(self, instance: Instance, inventory: Inventory) -> bool:
-        """Drain one VM. The caller has reserved it, and it stays so once its deletion is under way."""
+    async def remove(self, pool: VirtualMachinePool, instance: Instance, inventory: Inventory) -> bool:
+        """Drain one VM of the pool. The caller has reserved it; it stays so once its deletion has begun."""
         done = Done(Outcome.GIVEN_UP)
         try:
             _, done = await self._executor.drive(Drain.of(instance.vm))
         finally:
             if done.outcome != Outcome.GONE:
                 inventory.release(instance)
-                log.info("VM not removed", vm=instance.name, outcome=done.outcome, why=done.message)
+                why = redacted(done.message, private_texts(pool))
+                log.info("VM not removed", vm=instance.name, outcome=done.outcome, why=why)
         return done.outcome == Outcome.GONE
 
     async def owned(self, pool: VirtualMachinePool) -> list[str]:

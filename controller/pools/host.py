@@ -182,4 +182,6 @@ class PoolHost:
                 path, body, priority=Priority.STATUS, step=StepName.POOL_STATUS
             )
         except errors.ApiError as error:
-            log.warning("pool status not written", pool=seen.name, error=str(error))
+            # Not its words: they may quote a template that can't be read, and so can't be redacted.
+            why = f"{type(error).__name__} {error.status}"
+            log.warning("pool status not written", pool=seen.name, error=why)

@@ -19,6 +19,7 @@ from controller.claims.protocol import StepName
 from controller.claims.records import PoolRecord
 from controller.kube import errors
 from controller.machines.inventory import IN_FLIGHT, STOCK, Instance, revision_of
+from controller.machines.privacy import private_texts, redacted
 from controller.machines.rendering import TemplateError, check
 from controller.machines.revision import revision
 from controller.metrics import DRAINED, LEAD_TIME
@@ -87,8 +88,9 @@ class PoolLoop:
                 await asyncio.sleep(1.0)
             except errors.ApiError as error:
                 failures += 1
-                log.warning("pass ended early", pool=self.pool.metadata.name, error=str(error))
-                await self._falter(PoolReason.API_REFUSED, f"{error}; it is tried again", failures)
+                why = self._public(str(error))
+                log.warning("pass ended early", pool=self.pool.metadata.name, error=why)
+                await self._falter(PoolReason.API_REFUSED, f"{why}; it is tried again", failures)
             except Exception as error:
                 failures += 1
                 log.error("pass failed", pool=self.pool.metadata.name, error=repr(error), exc_info=error)
@@ -183,9 +185,10 @@ class PoolLoop:
             if uid not in self._failed:
                 self._failed.add(uid)
                 if not self._freshness.standard.stale(revision_of(instance)):
-                    self._last_failure = instance.derived.reason
+                    self._last_failure = self._public(instance.derived.reason)
                     self._brake = self._brake.failed(self.space.now(), instance.created, self._brake_unit)
-                log.warning("VM failed", pool=self.record.name, vm=instance.name, why=instance.derived.reason)
+                why = self._public(instance.derived.reason)
+                log.warning("VM failed", pool=self.record.name, vm=instance.name, why=why)
         self._failed &= failed.keys()
 
     def _snapshot(self) -> Snapshot:
@@ -301,6 +304,7 @@ class PoolLoop:
 
     def _refused(self, refusal: Refusal) -> None:
         """No storm: the next try is a pause away, or at once when the pool is changed."""
+        refusal = refusal.about(self.pool)
         if refusal.quota:
             self._quota = refusal.message
         else:
@@ -312,7 +316,7 @@ class PoolLoop:
 
     async def _remove(self, instance: Instance, why: Why) -> None:
         try:
-            if await self._writer.remove(instance, self.record.inventory):
+            if await self._writer.remove(self.pool, instance, self.record.inventory):
                 DRAINED.labels(self.record.name, why.value).inc()
         finally:
             self._removing.discard(instance.uid)
@@ -341,6 +345,10 @@ class PoolLoop:
             log.info("pool drained", pool=self.record.name, claimed=seen.counts[State.CLAIMED])
 
     # ---- status
+
+    def _public(self, text: str) -> str:
+        """What others may read of a sentence: the API server and KubeVirt quote what they refuse."""
+        return redacted(text, private_texts(self.pool))
 
     def _status(self, before: dict[str, Any]) -> dict[str, Any]:
         stock = self.record.inventory.by_state

@@ -13,6 +13,7 @@ from controller.claims.protocol import StepName
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
 from controller.kube.objects import KubeObject
+from controller.machines.privacy import private_texts, redacted
 from controller.metrics import WARM, WARM_TARGET
 from controller.pools.snapshot import Snapshot
 from controller.pools.status import stopped
@@ -105,7 +106,8 @@ class Reporter:
             if isinstance(error, errors.NotFound | errors.TestFailed) and await self._is_missing():
                 self._gone()
                 return
-            log.warning("pool status not written", pool=self._pool().metadata.name, error=str(error))
+            why = redacted(str(error), private_texts(self._pool()))
+            log.warning("pool status not written", pool=self._pool().metadata.name, error=why)
             asyncio.get_running_loop().call_later(AGAIN, self.soon)
 
     async def _is_missing(self) -> bool:
