@@ -21,6 +21,7 @@ from crds.names import API_VERSION, CLAIMS, KUBEVIRT_API_VERSION, POOLS
 GRACE = 0.2
 """Seconds between an answer of the API server and the moment when its watches must have delivered as much."""
 _EXPIRED = 410
+_TOMBSTONES = 10_000  # deletions that a list under way may not know of yet
 _RETRY = (0.1, 5.0)  # seconds: the first pause after a failure, the longest
 
 
@@ -197,6 +198,8 @@ class Stream:
         if change is Change.DELETED:
             self._known.pop(meta["uid"], None)
             self._gone[meta["uid"]] = self._rv
+            if len(self._gone) > _TOMBSTONES:
+                del self._gone[next(iter(self._gone))]
         else:
             self._known[meta["uid"]] = self._rv
         self.deliver(Event(kind, change, self._rv, (raw,)))

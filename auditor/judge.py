@@ -12,6 +12,9 @@ from auditor import facts, rules_claim, rules_rest, rules_vm
 from auditor.events import About, Change, Event, Kind, Object, Rule, Violation
 from auditor.world import ClaimLife, PoolLife, VmLife, World
 
+SWEEP_EVERY = 1_000
+"""Events between two sweeps of what is gone out of mind."""
+
 
 class Judge:
     """Holds I1 to I5 over every state that it is shown."""
@@ -21,6 +24,8 @@ class Judge:
         self.violations: list[Violation] = []
         self.rv = 0
         """The resourceVersion up to which was judged."""
+        self.seen = 0
+        """Events."""
         self._dark_until = 0
         self._fresh: list[Violation] = []
         self._takers: dict[Kind, Callable[[Object, bool], None]] = {
@@ -37,6 +42,9 @@ class Judge:
     def see(self, event: Event) -> list[Violation]:
         """Take in one event; what it broke."""
         self._fresh = []
+        self.seen += 1
+        if self.seen % SWEEP_EVERY == 0:
+            self.world.sweep()
         if event.change is Change.DARK:
             self._dark(event)
         elif event.change is Change.LISTED:

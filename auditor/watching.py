@@ -84,7 +84,17 @@ class Auditor:
     def seen(self) -> dict[str, int]:
         """How many VMs, claims and pools were ever seen."""
         world = self._judge.world
-        return {"VMs": len(world.vms), "claims": len(world.claims), "pools": len(world.pools)}
+        return {name: number + world.forgotten[name] for name, number in world.remembered.items()}
+
+    @property
+    def remembered(self) -> dict[str, int]:
+        """How many of those are in mind: what is gone for good is forgotten after a while."""
+        return self._judge.world.remembered
+
+    @property
+    def judged(self) -> int:
+        """How many events were judged."""
+        return self._judge.seen
 
     def excuse(self, vm_uid: str, why: str) -> None:
         """Say, before it is done, that a person deletes, labels or adopts this VM."""

@@ -5,6 +5,7 @@ It remembers more than the API server shows: what a VM once carried, and who was
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -62,6 +63,14 @@ class World:
     """Namespaces that are being deleted: everything in them goes, in any order, and nobody minds."""
     excused: dict[str, str] = field(default_factory=dict)
     """UIDs of VMs that a person handles, and why."""
+    forgotten: Counter[str] = field(default_factory=Counter)
+    """How many VMs, claims and pools are gone and out of mind."""
+    _doomed: set[str] = field(default_factory=set)
+
+    @property
+    def remembered(self) -> dict[str, int]:
+        """How many VMs, claims and pools are in mind."""
+        return {"VMs": len(self.vms), "claims": len(self.claims), "pools": len(self.pools)}
 
     def users(self, vm_uid: str) -> Iterator[Claim]:
         """The claims that have the VM now."""
@@ -81,6 +90,42 @@ class World:
         """The pool that the VM was made for, as its label says."""
         pool = self.pools.get(vm.pool_uid or "")
         return pool.facts if pool is not None else None
+
+    def sweep(self) -> None:
+        """Forget what is gone and can't be spoken of any more; whoever watches for months must not grow.
+
+        UIDs never come back, so what is gone matters only while something that is there refers to it. It is
+        forgotten the second time that this is found: a claim's event may trail its VM's.
+        """
+        doomed = set(self._forgettable())
+        for uid in doomed & self._doomed:
+            self._forget(uid)
+        self._doomed = doomed - self._doomed
+        remembered: tuple[VmLife | ClaimLife | PoolLife, ...] = (
+            *self.vms.values(),
+            *self.claims.values(),
+            *self.pools.values(),
+        )
+        self.ending &= {life.facts.namespace for life in remembered}
+
+    def _forget(self, uid: str) -> None:
+        self.forgotten["VMs"] += self.vms.pop(uid, None) is not None
+        self.forgotten["claims"] += self.claims.pop(uid, None) is not None
+        self.forgotten["pools"] += self.pools.pop(uid, None) is not None
+        self.published.pop(uid, None)
+        self.excused.pop(uid, None)
+
+    def _forgettable(self) -> Iterator[str]:
+        spoken_of: set[str | None] = set()
+        for uid, vm in self.vms.items():
+            owner = vm.facts.owner.uid if vm.facts.owner else None
+            of_it = {vm.carried, vm.facts.claim_uid, vm.facts.pool_uid, owner, *self.published.get(uid, ())}
+            if vm.gone and not any(each in self.claims and not self.claims[each].gone for each in of_it):
+                yield uid
+            else:
+                spoken_of |= of_it
+        for lives in (self.claims, self.pools):
+            yield from (uid for uid, life in lives.items() if life.gone and uid not in spoken_of)
 
     def unjudged(self, vm: Vm) -> bool:
         """Whether what happens to the VM is a person's doing."""
