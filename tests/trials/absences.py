@@ -139,7 +139,7 @@ async def outages(
                 after, away = random.uniform(0.0, LATEST), random.uniform(*_OUTAGE)
                 await _first(scene, wanted)
                 await asyncio.sleep(after)
-                again = _kill_api_server(stage)
+                again = kill_api_server(stage)
                 killed, served = monotonic(), _served(scene, wanted)
                 await asyncio.sleep(away)
                 stage.plane.processes.start("apiserver", again)
@@ -193,7 +193,7 @@ async def _end(
     return found
 
 
-def _kill_api_server(stage: Stage) -> list[str]:
+def kill_api_server(stage: Stage) -> list[str]:
     """Kill it and return the command line by which it is started again."""
     [server] = [each for each in stage.plane.processes.started if each.name == "apiserver"]
     command = psutil.Process(server.pid).cmdline()

@@ -6,19 +6,16 @@ What people do to a VM by hand is excused before it is done; what the controller
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
 from time import monotonic
-from typing import Any
 
-from crds.names import LABEL_CLAIM_UID, LABEL_POOL_UID, LABEL_STATE, Mark
 from simulator.api import ApiError
 from tests.support.controller import Controller
+from tests.trials.hands import GONE_OR_CHANGED, Hands
 from tests.trials.stage import (
-    VMS,
     Idling,
     Scene,
     Stage,
@@ -29,24 +26,8 @@ from tests.trials.stage import (
     resident,
 )
 
-Json = dict[str, Any]
-
 RATE = 12.0  # deeds a second
-MOST = 40  # claims that live at once
 GROWTH = 1.25  # times the memory after the first third
-_PERSON = "?fieldManager=kubectl-label"  # how the auditor knows a person's hand
-_MARKS = {Mark.POOLED, Mark.CLAIMED}
-
-WISHES: list[tuple[int, Json]] = [
-    (8, {}),
-    (2, {"lifetime": "2s"}),
-    (2, {"timeout": "2s"}),
-    (1, {"whenEmpty": {"policy": "Fail"}}),
-    (1, {"whenEmpty": {"policy": "Wait"}, "timeout": "5s"}),
-    (1, {"whenEmpty": {"policy": "OrderAfter", "after": "1s"}}),
-    (1, {"metadata": {"labels": {"team": "chaos"}}}),
-    (1, {"ttlSecondsAfterFinished": 1, "lifetime": "1s"}),
-]
 
 
 @dataclass(frozen=True)
@@ -68,124 +49,31 @@ class Chaos:
     idle: Idling
 
 
-class Hands:
-    """One deed after another, each by chance."""
+class Mob:
+    """One act after another, each by chance."""
 
-    def __init__(self, scene: Scene, random: Random) -> None:
-        self.done: Counter[str] = Counter()
-        self._scene = scene
+    def __init__(self, hands: Hands, random: Random) -> None:
+        self.hands = hands
         self._random = random
-        self._number = 0
-        self._replacing = False
-        self._pools = list(scene.warm)
-        self._deeds: list[tuple[int, Callable[[], Awaitable[None]]]] = [
-            (36, self.claim),
-            (28, self.give_back),
-            (4, self.give_back_in_the_foreground),
-            (4, self.scale),
-            (4, self.delete_a_warm_vm),
-            (2, self.delete_a_vm_in_use),
-            (4, self.say_that_it_is_pooled),
-            (4, self.strip_a_label),
-            (1, self.replace_a_pool),
+        self._acts: list[tuple[int, Callable[[Random], Awaitable[None]]]] = [
+            (36, hands.claim),
+            (28, hands.give_back),
+            (4, hands.give_back_in_the_foreground),
+            (4, hands.scale),
+            (4, hands.delete_a_warm_vm),
+            (2, hands.delete_a_vm_in_use),
+            (4, hands.say_that_it_is_pooled),
+            (4, hands.strip_a_label),
+            (1, hands.replace_a_pool),
         ]
 
     async def do_one(self) -> None:
-        weights = [weight for weight, _ in self._deeds]
-        [(_, deed)] = self._random.choices(self._deeds, weights)
+        [(_, act)] = self._random.choices(self._acts, [weight for weight, _ in self._acts])
         try:
-            await deed()
+            await act(self._random)
         except ApiError as error:
-            if error.status not in {404, 409, 422}:  # it went away, or is not what it was
+            if error.status not in GONE_OR_CHANGED:
                 raise
-
-    # ---- people with claims
-
-    async def claim(self) -> None:
-        if len(self._scene.crowd.living()) >= MOST:
-            return
-        self._number += 1
-        [(_, wish)] = self._random.choices(WISHES, [weight for weight, _ in WISHES])
-        self.done["claims"] += 1
-        await self._scene.crowd.create(f"chaos-{self._number:04}", self._random.choice(self._pools), **wish)
-
-    async def give_back(self) -> None:
-        if there := self._scene.crowd.living():
-            self.done["given back"] += 1
-            await self._scene.crowd.delete(self._random.choice(there))
-
-    async def give_back_in_the_foreground(self) -> None:
-        if there := self._scene.crowd.living():
-            self.done["in the foreground"] += 1
-            await self._scene.crowd.delete(self._random.choice(there), propagation="Foreground")
-
-    # ---- people with pools and VMs
-
-    async def scale(self) -> None:
-        self.done["scaled"] += 1
-        await self._scene.scale(self._random.choice(self._pools), self._random.randint(0, 12))
-
-    async def replace_a_pool(self) -> None:
-        """Delete it and make one of the same name: claims keep their VMs, those that wait get new ones."""
-        if self._replacing:
-            return
-        self._replacing = True
-        pool = self._random.choice(self._pools)
-        try:
-            self.done["pools replaced"] += 1
-            await self._scene.replace_pool(pool)
-        finally:
-            self._replacing = False
-
-    async def delete_a_warm_vm(self) -> None:
-        if vm := await self._some_vm(Mark.POOLED, "deletes"):
-            self.done["warm VMs deleted"] += 1
-            await self._delete(vm)
-
-    async def delete_a_vm_in_use(self) -> None:
-        """Its claim is Lost, or gets another one if it was not published yet."""
-        if vm := await self._some_vm(Mark.CLAIMED, "deletes"):
-            self.done["VMs in use deleted"] += 1
-            await self._delete(vm)
-
-    async def say_that_it_is_pooled(self) -> None:
-        """The worst that a label can say: a VM in use offered to all. The controller must not believe it."""
-        if vm := await self._some_vm(Mark.CLAIMED, "relabels"):
-            self.done["relabelled"] += 1
-            await self._label(vm, LABEL_STATE, Mark.POOLED.value)
-
-    async def strip_a_label(self) -> None:
-        if vm := await self._some_vm(self._random.choice(sorted(_MARKS)), "strips a label of"):
-            self.done["stripped"] += 1
-            await self._label(vm, self._random.choice([LABEL_STATE, LABEL_POOL_UID, LABEL_CLAIM_UID]), None)
-
-    async def _some_vm(self, mark: str, why: str) -> Json | None:
-        there = [
-            vm
-            for vm in await self._scene.vms()
-            if vm["metadata"].get("labels", {}).get(LABEL_STATE) == mark
-            and "deletionTimestamp" not in vm["metadata"]
-        ]
-        if not there:
-            return None
-        found = self._random.choice(there)
-        self._scene.auditor.excuse(found["metadata"]["uid"], f"a person {why} it")
-        return found
-
-    async def _delete(self, vm: Json) -> None:
-        # As it was looked at: what becomes of it in between is another story, and excused by nobody.
-        meta = vm["metadata"]
-        await self._scene.stage.api.delete(
-            self._path(vm), uid=meta["uid"], resourceVersion=meta["resourceVersion"]
-        )
-
-    async def _label(self, vm: Json, key: str, value: str | None) -> None:
-        # Of the very state that was looked at: a person's hand on another one is another story.
-        meta = {"labels": {key: value}, "resourceVersion": vm["metadata"]["resourceVersion"]}
-        await self._scene.stage.api.merge_patch(self._path(vm) + _PERSON, {"metadata": meta})
-
-    def _path(self, vm: Json) -> str:
-        return f"{VMS.format(self._scene.namespace)}/{vm['metadata']['name']}"
 
 
 async def chaos(stage: Stage, *, seconds: float = 60.0, seed: int = 1, kill_every: float = 0.0) -> Chaos:
@@ -201,9 +89,9 @@ async def chaos(stage: Stage, *, seconds: float = 60.0, seed: int = 1, kill_ever
             for pool in ("one", "two"):
                 await scene.make_pool(pool, 8, at_once=10, most=60)
             await scene.at_rest()
-            hands, sent = Hands(scene, Random(seed)), await requests(reign.controller)
+            mob, sent = Mob(Hands(scene), Random(seed)), await requests(reign.controller)
             killing = asyncio.create_task(reign.end_every(kill_every))
-            memory = await _wreak(hands, reign, seconds)
+            memory = await _wreak(mob, reign, seconds)
             killing.cancel()
             await asyncio.gather(killing, return_exceptions=True)
             ended = monotonic()
@@ -212,7 +100,7 @@ async def chaos(stage: Stage, *, seconds: float = 60.0, seed: int = 1, kill_ever
             used, lives = await requests(reign.controller), scene.crowd.lives.values()
             found = Chaos(
                 seconds,
-                dict(hands.done),
+                dict(mob.hands.done),
                 len(lives),
                 sum(each.served for each in lives),
                 reign.deaths,
@@ -252,13 +140,13 @@ class Reign:
             await self.succeed()
 
 
-async def _wreak(hands: Hands, reign: Reign, seconds: float) -> list[float]:
+async def _wreak(mob: Mob, reign: Reign, seconds: float) -> list[float]:
     """Do deeds at RATE; the controller's memory about once a second."""
     memory: list[float] = []
     deeds: set[asyncio.Task[None]] = set()
     end = monotonic() + seconds
     while (now := monotonic()) < end:
-        deeds.add(asyncio.create_task(hands.do_one()))
+        deeds.add(asyncio.create_task(mob.do_one()))
         if len(memory) <= seconds - (end - now):
             memory.append(resident(reign.controller))
         await asyncio.sleep(1 / RATE)

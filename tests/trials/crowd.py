@@ -29,8 +29,14 @@ class _Meta(msgspec.Struct):
     uid: str
 
 
+class _Condition(msgspec.Struct):
+    type: str
+    reason: str = ""
+
+
 class _Status(msgspec.Struct):
     phase: str = ""
+    conditions: list[_Condition] = []
 
 
 class _Claim(msgspec.Struct):
@@ -46,6 +52,7 @@ class Crowd:
 
     def __init__(self, api: Api, namespace: str) -> None:
         self.lives: dict[str, Life] = {}
+        self.past: list[Life] = []  # of those whose name somebody else has now
         self._api = api
         self._path = f"/apis/{API_VERSION}/namespaces/{namespace}/{CLAIMS}"
         self._arrivals, self._services = count(1), count(1)
@@ -84,18 +91,29 @@ class Crowd:
         path = f"{self._path}/{name}?propagationPolicy={propagation}"
         await self._insist(lambda: self._api.delete(path), _NOT_FOUND)
 
+    async def replace(self, name: str, pool: str, propagation: str = "Background", **spec: Any) -> None:
+        """Give it back, and ask for one of the same name as soon as the API server takes it."""
+        await self.delete(name, propagation)
+        manifest = claim_manifest(name, pool, **spec)
+        await self._insist(lambda: self._api.post(self._path, manifest), passing=_CONFLICT)
+
+    async def patch(self, name: str, **spec: Any) -> None:
+        """Change what it asks for."""
+        await self._insist(lambda: self._api.merge_patch(f"{self._path}/{name}", {"spec": spec}), _NOT_FOUND)
+
     async def delete_all(self) -> None:
         await asyncio.gather(*(self.delete(name) for name in self.living()))
 
-    async def _insist(self, send: Callable[[], Any], fine: int) -> None:
+    async def _insist(self, send: Callable[[], Any], fine: int = 0, passing: int = 0) -> None:
+        """Until it is answered; `fine` is an answer as good as success, `passing` one that will change."""
         async with self._room:
             while True:
                 try:
                     await send()
                 except ApiError as error:
-                    if error.status == fine:
+                    if fine and error.status == fine:
                         return
-                    if not error.passing:
+                    if not (error.passing or error.status == passing):
                         raise
                     await asyncio.sleep(0.1)
                 else:
@@ -144,9 +162,14 @@ class Crowd:
     def _take(self, claim: _Claim, now: float, *, gone: bool) -> None:
         name = claim.metadata.name
         life = self.lives.get(name)
+        if life is not None and life.uid != claim.metadata.uid:
+            self.past.append(life)
+            life.ended = life.ended or now
+            life = None
         if life is None:
             life = self.lives[name] = Life(name, claim.metadata.uid, next(self._arrivals), now)
         life.phase = claim.status.phase
+        life.reason = next((each.reason for each in claim.status.conditions if each.type == "Finished"), "")
         if claim.status.phase == "Bound" and not life.served:
             life.service, life.bound = next(self._services), now
         if gone:

@@ -21,6 +21,7 @@ class Life:
     bound: float = 0.0
     ended: float = 0.0
     phase: str = ""
+    reason: str = ""
 
     @property
     def served(self) -> bool:

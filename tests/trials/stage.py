@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,22 +64,45 @@ class Stage:
     async def scene(self, trial: str) -> AsyncIterator[Scene]:
         """A namespace with a crowd and an auditor; the auditor's findings fail the trial."""
         namespace = f"{trial}-{secrets.token_hex(3)}"
-        await self.api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
-        record = self.recordings / f"{namespace}.jsonl" if self.recordings else None
         async with (
-            Auditor.watching(self.kubeconfig, namespace, record=record) as auditor,
-            Crowd.gathered(self.api, namespace) as crowd,
+            self.auditor(namespace, namespace) as auditor,
+            self.scene_before(auditor, namespace) as scene,
         ):
+            yield scene
+
+    @asynccontextmanager
+    async def auditor(self, name: str, namespace: str | None = None) -> AsyncIterator[Auditor]:
+        """One that watches this namespace, or all of them; its events are kept under this name."""
+        record = self.recordings / f"{name}.jsonl" if self.recordings else None
+        async with Auditor.watching(self.kubeconfig, namespace, record=record) as auditor:
+            yield auditor
+
+    @asynccontextmanager
+    async def scene_before(self, auditor: Auditor, namespace: str) -> AsyncIterator[Scene]:
+        """A namespace with a crowd, before an auditor who watches others as well."""
+        await self.api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        async with Crowd.gathered(self.api, namespace) as crowd:
             yield Scene(self, namespace, crowd, auditor, f"bullpen-{namespace}")
-        await self.api.delete(f"/api/v1/namespaces/{namespace}")
+        with suppress_missing():
+            await self.api.delete(f"/api/v1/namespaces/{namespace}")
 
 
 @contextmanager
-def own_plane(directory: Path) -> Iterator[ControlPlane]:
-    """A control plane with our definitions and the stand-in, for trials alone."""
+def suppress_missing() -> Iterator[None]:
+    """For what may be gone already."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
+@contextmanager
+def own_plane(directory: Path, stand_in: Sequence[str] = ()) -> Iterator[ControlPlane]:
+    """A control plane with our definitions and the stand-in (with these flags), for trials alone."""
     with ControlPlane.start(directory / "plane") as plane:
         install_crds(plane.kubeconfig)
-        start_simulator(plane)
+        start_simulator(plane, stand_in)
         yield plane
 
 
@@ -178,6 +201,12 @@ class Scene:
     async def vms(self) -> list[Json]:
         return await self._listed(VMS.format(self.namespace))
 
+    async def dump(self, path: Path) -> None:
+        """Write down what is there, for somebody who looks for a reason."""
+        pools = await self._listed(f"{self._bullpen}/{POOLS}")
+        there = {"pools": pools, "claims": await self.claims(), "vms": await self.vms()}
+        await asyncio.to_thread(path.write_bytes, orjson.dumps(there, option=orjson.OPT_INDENT_2))
+
     async def _listed(self, path: str) -> list[Json]:
         listing = await self.stage.api.list(path)
         return [orjson.loads(bytes(item)) for item in listing.items]
@@ -190,16 +219,20 @@ class Scene:
         Raises:
             TrialError: something is left over, or an invariant was broken; the text says what.
         """
-        deadline = time.monotonic() + seconds
-        while left := await self._unrest():
-            if time.monotonic() > deadline:
-                raise TrialError(f"not at rest after {seconds:g} s: {'; '.join(left[:8])}")
-            await asyncio.sleep(_LOOK)
+        await self.balanced(seconds)
         found = await self.auditor.settled(30)
         if broken := [each for each in found if not (gaps and each.rule is Rule.GAP)]:
             raise TrialError("the auditor says: " + "; ".join(map(str, broken[:8])))
         if left := await self._unrest():
             raise TrialError(f"at rest, and then not any more: {'; '.join(left[:8])}")
+
+    async def balanced(self, seconds: float = _REST) -> None:
+        """Wait until the books balance and the pools say so; TrialError says what is left over."""
+        deadline = time.monotonic() + seconds
+        while left := await self._unrest():
+            if time.monotonic() > deadline:
+                raise TrialError(f"not at rest after {seconds:g} s: {'; '.join(left[:8])}")
+            await asyncio.sleep(_LOOK)
 
     async def _unrest(self) -> list[str]:
         try:
@@ -247,7 +280,7 @@ async def idling(controller: Controller, seconds: float = QUIET) -> Idling:
 
 async def requests(controller: Controller) -> dict[str, float]:
     """How many requests it has sent so far, by step."""
-    text = await asyncio.to_thread(_scrape, controller.listen)
+    text = await asyncio.to_thread(scrape, controller.listen)
     found: dict[str, float] = {}
     for line in text.splitlines():
         if line.startswith("bullpen_api_requests_total{"):
@@ -257,7 +290,8 @@ async def requests(controller: Controller) -> dict[str, float]:
     return found
 
 
-def _scrape(listen: str) -> str:
+def scrape(listen: str) -> str:
+    """Its metrics."""
     with urllib.request.urlopen(f"http://{listen}/metrics", timeout=10) as answer:
         text: str = answer.read().decode()
         return text
