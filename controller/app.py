@@ -7,19 +7,20 @@ import signal
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import structlog
 
 from controller.claims.resync import Resync
 from controller.claims.scope import Scope
-from controller.claims.world import World
+from controller.claims.world import TABLES, World
 from controller.handlers import Operator
 from controller.kube.client import ApiClient
 from controller.kube.config import load_config
 from controller.kube.definitions import Definitions
 from controller.kube.lease import LeaderElection
-from controller.metrics import ILLEGAL, LEADING, REQUEST_SECONDS, REQUESTS
+from controller.metrics import HELD, ILLEGAL, LEADING, REQUEST_SECONDS, REQUESTS, TASKS
 from controller.pools.host import PoolHost
 from controller.probes import Probes
 from controller.settings import Settings
@@ -75,6 +76,7 @@ class App:
         self._listen_to_signals()
         self.client.on_request = _count_request
         set_illegal_hook(_count_illegal)
+        _show_memory(self.world)
         await self.probes.start(self.settings.listen)
         try:
             if not await self._until_stopped(self.definitions.wait()):
@@ -196,6 +198,13 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _show_memory(world: World) -> None:
+    loop = asyncio.get_running_loop()
+    TASKS.set_function(lambda: len(asyncio.all_tasks(loop)))
+    for table in TABLES:
+        HELD.labels(table).set_function(partial(world.held, table))
 
 
 def _count_request(step: str, status: int, took: float) -> None:

@@ -48,5 +48,9 @@ ILLEGAL = Counter(
 )
 REQUESTS = Counter("bullpen_api_requests_total", "Requests to the API server.", ("step", "code"))
 REQUEST_SECONDS = Histogram("bullpen_api_request_seconds", "How long they took.", ("step",))
+TASKS = Gauge("bullpen_tasks", "Tasks of the event loop that have not ended.")
+HELD = Gauge(
+    "bullpen_held_entries", "Entries in memory by table: without objects of ours there are none.", ("table",)
+)
 LOOP_LAG = Gauge("bullpen_loop_lag_seconds", "How late the event loop last was.")
 LEADING = Gauge("bullpen_leading", "1 while this process holds the lease.")

@@ -18,6 +18,10 @@ class Alarm:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
 
+    def __len__(self) -> int:
+        """Times that are set, those that were set anew included."""
+        return len(self._due)
+
     def set(self, key: str, at: float) -> None:
         """Have this key looked at then; an earlier time that was set for it stands."""
         if self._set.get(key) != at:

@@ -300,6 +300,15 @@ class Namespace:
                 self._inventory(instance).reserve(instance, "release")
                 self.desk.start(self.aftercare.release(instance))
 
+    def held(self) -> dict[str, int]:
+        """How many entries each table has: what grows although there are no more claims and VMs is a leak."""
+        return {
+            **self.router.held(),
+            "in hand": len(self.in_hand) + len(self._missed),
+            "alarm": len(self._alarm),
+            "refreshed": len(self.aftercare.refreshed),
+        }
+
     # ---- inside
 
     def _inventory(self, instance: Instance) -> Any:

@@ -252,6 +252,20 @@ class Router:
         times += [entry.parked_until for queue in self.queues.values() for entry in queue.parked.values()]
         return min(times, default=None)
 
+    def held(self) -> dict[str, int]:
+        """How many entries each table has."""
+        return {
+            "pool": len(self.pools) + len(self.misfits),
+            "line": len(self.queues),
+            "waiting": sum(len(each.line) + len(each.parked) for each in self.queues.values()),
+            "inventory": len(self.inventories),
+            "instance": len(self.instances) + len(self._by_name) + len(self._unchecked),
+            "guest": len(self.vmis) + len(self.guest_changed),
+            "carrier": len(self.carriers),
+            "named": len(self.named),
+            "foreign": len(self.foreign),
+        }
+
     # ---- inside
 
     def _released(self, instance: Instance) -> None:

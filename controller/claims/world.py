@@ -20,6 +20,12 @@ from crds import names
 
 VMI_PATH = VM_PATH.replace("virtualmachines", "virtualmachineinstances")
 
+TABLES = (
+    *("claim", "vm", "vmi", "pool", "line", "waiting", "inventory", "instance", "guest", "carrier", "named"),
+    *("foreign", "in hand", "alarm", "refreshed"),
+)
+"""What is kept in memory, as `World.held` counts it."""
+
 
 class World:
     """What this process sees of the cluster. Nothing is done about it until `begin`."""
@@ -85,6 +91,11 @@ class World:
         self.desk.active = False
         for task in list(self.desk.tasks):
             task.cancel()
+
+    def held(self, table: str) -> int:
+        """How many entries this table of TABLES has, over all namespaces."""
+        stores = {"claim": len(self.claims), "vm": len(self.vms), "vmi": len(self.vmis)}
+        return stores.get(table, 0) + sum(each.held().get(table, 0) for each in self.spaces.values())
 
     def space(self, namespace: str) -> Namespace:
         found = self.spaces.get(namespace)
