@@ -5,6 +5,7 @@ import heapq
 from collections.abc import Callable
 
 SHORTEST = 0.01  # s: rings for the same instant come together
+_SLACK = 64  # times of keys that were forgotten, before they are swept out
 
 
 class Alarm:
@@ -14,19 +15,26 @@ class Alarm:
         self._now = now
         self._rings = rings
         self._due: list[tuple[float, str]] = []
-        self._set: dict[str, float] = {}
+        self._set: dict[str, set[float]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
 
     def __len__(self) -> int:
-        """Times that are set, those that were set anew included."""
-        return len(self._due)
+        """Times that are set."""
+        return sum(map(len, self._set.values()))
 
     def set(self, key: str, at: float) -> None:
-        """Have this key looked at then; an earlier time that was set for it stands."""
-        if self._set.get(key) != at:
-            self._set[key] = at
+        """Have this key looked at then, too; other times that were set for it stand."""
+        times = self._set.setdefault(key, set())
+        if at not in times:
+            times.add(at)
             heapq.heappush(self._due, (at, key))
+
+    def forget(self, key: str) -> None:
+        """Nobody wants to look at it any more, however far off its times are."""
+        if self._set.pop(key, None) and len(self._due) > 2 * len(self) + _SLACK:
+            self._due = [(at, each) for each, times in self._set.items() for at in times]
+            heapq.heapify(self._due)
 
     def arm(self, other: float | None) -> None:
         """Ring at the earliest of the keys' times and this one, which somebody else keeps."""
@@ -44,7 +52,10 @@ class Alarm:
         now = self._now()
         keys = []
         while self._due and self._due[0][0] <= now:
-            _, key = heapq.heappop(self._due)
-            self._set.pop(key, None)
-            keys.append(key)
+            at, key = heapq.heappop(self._due)
+            if at in (times := self._set.get(key, set())):
+                times.discard(at)
+                keys.append(key)
+            if not times:
+                self._set.pop(key, None)
         self._rings(keys)

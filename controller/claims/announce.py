@@ -76,10 +76,10 @@ class Announcer:
             self._namespace.desk.start(self._announce(pool))
 
     async def _announce(self, pool: str) -> None:
-        queue = self._namespace.router.queue(pool)
+        queues = self._namespace.router.queues
         try:
             await asyncio.sleep(FIRST)
-            while len(queue):
+            while (queue := queues.get(pool)) is not None and len(queue):
                 await self._pass(pool, queue)
                 await asyncio.sleep(INTERVAL)
         finally:

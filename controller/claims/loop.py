@@ -103,8 +103,9 @@ class Namespace:
 
     def look_again(self, uid: str, at: float) -> None:
         """Review this claim at that time (epoch seconds), or before if it changes."""
-        self._alarm.set(uid, at)
-        self._arm()
+        if uid in self.router.claims:
+            self._alarm.set(uid, at)
+            self._arm()
 
     def put_down(self, uid: str) -> None:
         """A task on this claim ended: what happened to it meanwhile is looked at now."""
@@ -293,6 +294,7 @@ class Namespace:
         left = self.router.claim_gone(claim)
         self.aftercare.forget(claim.uid)
         self._missed.discard(claim.uid)
+        self._alarm.forget(claim.uid)
         for instance in left:
             if claim.going or not watched or instance.busy or not self.active:
                 self.router.check(instance)

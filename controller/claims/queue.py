@@ -48,7 +48,12 @@ class Queue:
 
     def __len__(self) -> int:
         """Claims that wait and have no VM on its way to them."""
-        return len(self.line) + len(self.parked) - self.assigned
+        return self.entries - self.assigned
+
+    @property
+    def entries(self) -> int:
+        """All claims in line, those that are being served included."""
+        return len(self.line) + len(self.parked)
 
     def push(self, claim: Claim, arrived: float) -> Waiting:
         """A claim arrives at the end of the line; one that is in it already is only brought up to date."""

@@ -85,10 +85,8 @@ class Router:
         record = self.pools.get(name)
         if record is not None and record.uid == uid:
             del self.pools[name]
-            if not record.inventory.total:
-                self.inventories.pop(uid, None)
-            if not len(record.queue):
-                self.queues.pop(name, None)
+            self._tidy(uid)
+            self._tidy_line(name)
 
     def queue(self, pool: str) -> Queue:
         return self.queues.setdefault(pool, Queue())
@@ -132,6 +130,7 @@ class Router:
         queue = self.queues.get(pool)
         if queue is not None and queue.remove(claim.uid) is not None:
             self.hooks.changed(pool)
+        self._tidy_line(pool)
 
     def _suspect_carriers(self, claim_uid: str) -> None:
         for uid in self.carriers.get(claim_uid, ()):
@@ -257,7 +256,7 @@ class Router:
         return {
             "pool": len(self.pools) + len(self.misfits),
             "line": len(self.queues),
-            "waiting": sum(len(each.line) + len(each.parked) for each in self.queues.values()),
+            "waiting": sum(each.entries for each in self.queues.values()),
             "inventory": len(self.inventories),
             "instance": len(self.instances) + len(self._by_name) + len(self._unchecked),
             "guest": len(self.vmis) + len(self.guest_changed),
@@ -268,10 +267,23 @@ class Router:
 
     # ---- inside
 
+    def _tidy(self, pool_uid: str) -> None:
+        """Keep no inventory of a pool that is gone once its last VM is, too."""
+        found = self.inventories.get(pool_uid)
+        if found and not found.total and all(each.uid != pool_uid for each in self.pools.values()):
+            del self.inventories[pool_uid]
+
+    def _tidy_line(self, pool: str) -> None:
+        """Keep no line for a pool that is not there and that nobody waits for, served just now or not."""
+        found = self.queues.get(pool)
+        if found is not None and pool not in self.pools and not found.entries:
+            del self.queues[pool]
+
     def _released(self, instance: Instance) -> None:
         if instance.uid in self._unchecked:
             self._unchecked.discard(instance.uid)
             self.check(instance)
+        self._tidy(instance.vm.metadata.labels.get(names.LABEL_POOL_UID, ""))
 
     def guest_of(self, vm: VirtualMachine) -> VirtualMachineInstance | None:
         """The VM's guest: of its name and owned by it, never a namesake's."""
@@ -319,6 +331,8 @@ class Router:
     def _forget(self, instance: Instance) -> None:
         self._uncarry(instance)
         self._unchecked.discard(instance.uid)
-        self.inventory(instance.vm.metadata.labels.get(names.LABEL_POOL_UID, "")).forget(instance.uid)
+        pool_uid = instance.vm.metadata.labels.get(names.LABEL_POOL_UID, "")
+        self.inventory(pool_uid).forget(instance.uid)
+        self._tidy(pool_uid)
         if self._by_name.get(instance.name) is instance:
             del self._by_name[instance.name]

@@ -60,7 +60,7 @@ class Slow:
         self.hushed: list[str] = []
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
-        self.router = SimpleNamespace(queue=lambda _pool: self.line, pools={}, misfits={})
+        self.router = SimpleNamespace(queues={"ci": self.line}, pools={}, misfits={})
         self.aftercare = self
         self.desk = SimpleNamespace(start=asyncio.ensure_future, missing="")
 

@@ -607,3 +607,81 @@ def test_a_pool_of_the_same_uid_and_a_new_spec_is_configured_anew(desk: Desk) ->
     desk.router.pool_seen(pool)
     desk.claims("one")
     assert desk.pairs() == [("one", "young")]
+
+
+# ---- what is gone is gone
+
+
+def lines(desk: Desk) -> set[str]:
+    return set(desk.router.queues)
+
+
+def test_the_inventory_of_a_pool_that_is_gone_goes_with_its_last_vm(desk: Desk) -> None:
+    record = desk.pool()
+    desk.router.vm_seen(make_vm("a", state=CLAIMED, claim_uid="two-uid"))
+    desk.router.pool_gone("pool", record.uid)
+    assert set(desk.router.inventories) == {record.uid}
+    desk.router.vm_gone(make_vm("a", state=CLAIMED, claim_uid="two-uid"))
+    assert not desk.router.inventories
+
+
+def test_a_step_that_ends_on_a_vm_that_is_gone_leaves_no_inventory(desk: Desk) -> None:
+    record = desk.pool()
+    desk.warm("a")
+    instance = desk.router.instances[make_vm("a").metadata.uid]
+    record.inventory.reserve(instance, "drain")
+    desk.router.vm_gone(make_vm("a"))
+    desk.router.pool_gone("pool", record.uid)
+    desk.router.inventory(record.uid).release(instance)
+    assert not desk.router.inventories
+
+
+def test_the_inventory_of_a_pool_that_is_there_stays_without_vms(desk: Desk) -> None:
+    record = desk.pool()
+    desk.warm("a")
+    desk.router.vm_gone(make_vm("a"))
+    assert desk.router.inventories == {record.uid: record.inventory}
+
+
+def test_a_line_for_a_pool_that_never_was_goes_with_its_last_claim(desk: Desk) -> None:
+    desk.claims("one", "two")
+    desk.router.claim_gone(make_claim("one"))
+    assert lines(desk) == {"pool"}
+    desk.router.claim_gone(make_claim("two"))
+    assert lines(desk) == set()
+
+
+def test_the_line_of_a_pool_that_is_there_stays(desk: Desk) -> None:
+    record = desk.pool()
+    desk.claims("one")
+    desk.router.claim_gone(make_claim("one"))
+    assert desk.router.queues == {"pool": record.queue}
+
+
+def test_a_claim_that_was_being_served_when_its_pool_went_is_in_line_for_the_next_one(desk: Desk) -> None:
+    """Its hand-over was refused after the pool had gone, and the line with it: nobody looked at it again."""
+    record = desk.pool()
+    desk.warm("a")
+    desk.claims("one")
+    assignment = next(desk.router.assign(record, 1))
+    desk.router.pool_gone("pool", record.uid)
+    record.queue.unassign(assignment.entry)
+    again = desk.pool(uid="another-pool-uid")
+    assert [each.claim.name for each in again.queue.waiting()] == ["one"]
+
+
+def test_without_objects_nothing_is_held(desk: Desk) -> None:
+    record = desk.pool()
+    desk.warm("a")
+    desk.claims("one")
+    desk.router.vm_seen(make_vm("b", state=CLAIMED, claim_uid="two-uid"))
+    desk.router.claim_seen(make_bound_claim("two", vm="b"))
+    assert all(desk.router.held()[table] for table in ("pool", "line", "waiting", "inventory", "named"))
+
+    desk.router.claim_gone(make_claim("one"))
+    desk.router.claim_gone(make_bound_claim("two", vm="b"))
+    for vm in ("a", "b"):
+        desk.router.vmi_gone(make_vmi(vm))
+        desk.router.vm_gone(make_vm(vm))
+    desk.router.pool_gone("pool", record.uid)
+    assert {table: number for table, number in desk.router.held().items() if number} == {}
