@@ -7,11 +7,13 @@ BIN := $(VENV)/bin
 SIMULATOR ?= 1
 VM_CRD ?=
 BENCH_SECONDS ?= 30
+SOAK_MINUTES ?= 20
+SOAK_SEED ?= 1
 IMAGE ?=
 STAND_IN ?= 0
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials generate e2e e2e-kind image
+.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials soak generate e2e e2e-kind image
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -73,6 +75,9 @@ image: $(VENV)/.installed  ## the controller's container image, IMAGE=name:tag
 
 trials: $(VENV)/.installed  ## bursts, kills, frozen leaders, outages, chaos at full size: a quarter of an hour
 	@$(BIN)/python -m tests.trials
+
+soak: $(VENV)/.installed  ## everything at random for SOAK_MINUTES=20: claims, kills, roll-outs, failures, people; SOAK_SEED=1
+	@$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SOAK_SEED)
 
 generate: $(VENV)/.installed  ## CRD manifests, the chart's copies of them, and the state-machine page
 	$(BIN)/python -m crds.generate

@@ -31,6 +31,7 @@ class Act(StrEnum):
     SCALE = "scale"
     SUSPEND = "suspend"
     ROLL_OUT = "roll out"
+    AGE = "bound the age of warm VMs"
     SPOIL = "roll out what never boots"
     REPLACE_A_POOL = "replace a pool"
     CRASH = "crash a guest"
@@ -56,6 +57,7 @@ WEIGHTS: dict[Act, int] = {
     Act.SCALE: 8,
     Act.SUSPEND: 4,
     Act.ROLL_OUT: 3,
+    Act.AGE: 2,
     Act.SPOIL: 1,
     Act.REPLACE_A_POOL: 2,
     Act.CRASH: 6,

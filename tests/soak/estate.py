@@ -30,6 +30,13 @@ WARM = 4
 _BOOTS = {"quick": BOOT, "slow": "500ms..2s"}
 _BROKEN = ("crash-loop", "image", "hang", "unschedulable", "failed-create")
 _EDITION = "soak.example/edition"
+_STRATEGIES: tuple[Json, ...] = (
+    {"type": "Replenish", "maxSurge": 1, "warmFloor": "100%"},
+    {"type": "Recreate", "maxSurge": 1, "warmFloor": "100%"},
+    {"type": "RollingUpdate", "maxSurge": 1, "warmFloor": "100%"},
+    {"type": "RollingUpdate", "maxSurge": 3, "warmFloor": "50%"},
+    {"type": "RollingUpdate", "maxSurge": 0, "warmFloor": "50%"},
+)
 _FAIL = f"{SIMULATOR}/fail"
 _BOUND = 60.0  # seconds in which a pool can be put right
 _LIMITS = {"maxReplicas": 60, "maxConcurrentCreations": 10, "maxConcurrentDeletions": 10}
@@ -57,7 +64,8 @@ class Estate(Hands):
         self.done["roll-outs"] += 1
         name = self._pool(random)
         self._spoilt.discard(name)
-        await self._change(name, self._template(None))
+        strategy = random.choice(_STRATEGIES)
+        await self._change(name, {"updateStrategy": strategy, **self._template(None)})
 
     async def spoil(self, random: Random) -> None:
         """Another edition, which never gets ready."""
@@ -65,6 +73,11 @@ class Estate(Hands):
         name = self._pool(random)
         self._spoilt.add(name)
         await self._change(name, self._template(random.choice(_BROKEN)))
+
+    async def age(self, random: Random) -> None:
+        """VMs are replaced when they are so old; until everything is put right."""
+        self.done["ages bounded"] += 1
+        await self._change(self._pool(random), {"maxWarmAge": random.choice(("10s", "30s", "1h"))})
 
     def _template(self, fail: str | None) -> Json:
         self._edition += 1
@@ -79,7 +92,7 @@ class Estate(Hands):
     async def mend(self) -> None:
         """Every pool is there, boots what it should, is not suspended, and has the size that it should."""
         for name, warm in self._scene.warm.items():
-            spec = {"suspend": False, "warm": {"replicas": warm}}
+            spec = {"suspend": False, "maxWarmAge": None, "warm": {"replicas": warm}}
             if name in self._spoilt:
                 spec |= self._template(None)
             await self._insist(f"pool {name} put right", partial(self._put_right, name, spec))

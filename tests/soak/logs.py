@@ -6,9 +6,19 @@ from collections.abc import Iterator
 
 import msgspec
 
-NOT_LEADING = "not leading any more"
+NOT_LEADING = "not leading"
 _ERRORS = frozenset({"error", "critical"})
-_ALARMING = ("Traceback", "Error", "never retrieved", "never awaited", "Unclosed", "Warning", "destroyed")
+_ALARMING = (
+    "Traceback",
+    "Error",
+    "never retrieved",
+    "never awaited",
+    "Unclosed",
+    "Warning",
+    "destroyed",
+    "Unresolved",
+)
+_PASSING = "will retry"  # kopf, while the API server is away
 
 
 def complaints(log: str, *, lost_its_lease: bool = False) -> Iterator[str]:
@@ -18,7 +28,7 @@ def complaints(log: str, *, lost_its_lease: bool = False) -> Iterator[str]:
     """
     for line in log.splitlines():
         if not line.startswith("{"):
-            if any(word in line for word in _ALARMING):
+            if _PASSING not in line and any(word in line for word in _ALARMING):
                 yield line
             continue
         said = msgspec.json.decode(line)

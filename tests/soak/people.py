@@ -36,6 +36,7 @@ class People(Estate):
             Act.SCALE: self.scale,
             Act.SUSPEND: self.suspend,
             Act.ROLL_OUT: self.roll_out,
+            Act.AGE: self.age,
             Act.SPOIL: self.spoil,
             Act.REPLACE_A_POOL: self.replace_a_pool,
             Act.CRASH: self.crash,

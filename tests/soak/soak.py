@@ -86,11 +86,11 @@ class Soak:
                 await asyncio.sleep(began + entry.at - time.monotonic())
                 acts.create_task(self._do(entry))
             await asyncio.sleep(began + chapter.seconds - time.monotonic())
-        took = await self._rest(gaps=chapter.outages > 0)
+        took, last = await self._rest(gaps=chapter.outages > 0)
         self.found.rests.append(took)
         self._stage.say(
             f"chapter {chapter.number}{' (calm)' if chapter.calm else ''}: {chapter.seconds:.0f} s, "
-            f"at rest after {took:.1f} s; {self._auditor.seen}"
+            f"at rest after {took:.1f} s{last}; {self._auditor.seen}"
         )
 
     async def _do(self, entry: Entry) -> None:
@@ -112,8 +112,8 @@ class Soak:
 
     # ---- rest
 
-    async def _rest(self, *, gaps: bool = False) -> float:
-        """Put right what people broke, and wait until the books balance; the seconds that it took.
+    async def _rest(self, *, gaps: bool = False) -> tuple[float, str]:
+        """Put right what people broke, and wait until the books balance; the seconds, and for what at last.
 
         Raises:
             TrialError: they don't, somebody spins, or the auditor has found something.
@@ -122,15 +122,14 @@ class Soak:
         for people in self._people:
             await people.mend()
         began = time.monotonic()
-        for scene in self._scenes:
-            await scene.balanced(_REST)
+        last = [what for scene in self._scenes for what in await scene.balanced(_REST)]
         took = time.monotonic() - began
         await self._auditor.settled(30)
         for scene in self._scenes:
             await scene.balanced(0.0)
         self._hear(gaps=gaps)
         await self._idle(leader)
-        return took
+        return took, f", at last: {'; '.join(last[:6])}" if last else ""
 
     def _hear(self, *, gaps: bool) -> None:
         violations = self._auditor.violations

@@ -22,6 +22,7 @@ PEOPLE = (
     "pools replaced",
     "scaled",
     "suspended",
+    "ages bounded",
 )
 
 

@@ -226,13 +226,19 @@ class Scene:
         if left := await self._unrest():
             raise TrialError(f"at rest, and then not any more: {'; '.join(left[:8])}")
 
-    async def balanced(self, seconds: float = _REST) -> None:
-        """Wait until the books balance and the pools say so; TrialError says what is left over."""
-        deadline = time.monotonic() + seconds
+    async def balanced(self, seconds: float = _REST) -> list[str]:
+        """Wait until the books balance and the pools say so; what was waited for last.
+
+        Raises:
+            TrialError: they don't; the text says what is left over.
+        """
+        deadline, last = time.monotonic() + seconds, []
         while left := await self._unrest():
+            last = left
             if time.monotonic() > deadline:
                 raise TrialError(f"not at rest after {seconds:g} s: {'; '.join(left[:8])}")
             await asyncio.sleep(_LOOK)
+        return last
 
     async def _unrest(self) -> list[str]:
         try:
@@ -246,7 +252,16 @@ class Scene:
             ready = pool.get("status", {}).get("warm", {}).get("ready")
             if ready != self.warm[name]:
                 found.append(f"pool {name} says that {ready} of {self.warm[name]} VMs are warm")
+            found += [f"pool {name} rolls out still: {why}" for why in _rolling(pool)]
         return found
+
+
+def _rolling(pool: Json) -> Iterator[str]:
+    """Why its roll-out is not over, if it is not: only then does it come to rest."""
+    strategy = pool["spec"].get("updateStrategy", {}).get("type", "Replenish")
+    for each in pool.get("status", {}).get("conditions", ()):
+        if each["type"] == "RolledOut" and each["status"] != "True" and strategy != "Replenish":
+            yield f"{each['reason']}: {each['message']}"
 
 
 # ---- a controller, from outside

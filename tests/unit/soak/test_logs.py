@@ -15,6 +15,7 @@ LOST = f'{{"event": "{NOT_LEADING}: nothing is written; start it again to stand 
         '{"event": "ready", "level": "info"}',
         '{"event": "VM failed", "why": "CrashLoop: it Failed", "level": "warning"}',
         "kopf: a pause of 1 s",
+        "kopf._cogs.clients.watching: Request attempt #1/9 failed; will retry: ClientConnectorError()",
         "",
     ],
 )
@@ -32,6 +33,7 @@ def test_what_is_said_every_day_is_fine(line: str) -> None:
         "asyncio: Task exception was never retrieved",
         "asyncio: Task was destroyed but it is pending!",
         "asyncio: Unclosed client session",
+        "kopf: Unresolved resources cannot be served (try creating their CRDs): Selector()",
         "sys:1: ResourceWarning: unclosed transport",
         "RuntimeWarning: coroutine 'x' was never awaited",
     ],
