@@ -65,7 +65,13 @@ class App:
         self.reflectors = self.world.reflectors
         self.stopping = asyncio.Event()
         self.operator = Operator(
-            self.host, config, settings.identity, self.world.scopes, self.stopping, self._listen_to_signals
+            self.host,
+            config,
+            settings.identity,
+            self.world.scopes,
+            self.stopping,
+            self._listen_to_signals,
+            self.definitions.wait,
         )
         self.hindrance = "starting"
         self.beginning: asyncio.Task[None] | None = None

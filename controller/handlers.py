@@ -9,10 +9,11 @@ import asyncio
 import dataclasses
 import logging
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import kopf
+from kopf._cogs.structs.references import Insights  # kopf takes one, and exports no way to make it
 
 from controller.claims.scope import Scope
 from controller.kube.client import STEP_HEADER
@@ -42,6 +43,25 @@ async def connection(config: ClusterConfig) -> Connection:
     config.authorization.refused()
     scheme, _, token = (await config.authorization.value() or "").partition(" ")
     return Connection(server=config.server, scheme=scheme or None, token=token or None, context=config.ssl)
+
+
+async def look_again(insights: Insights, served: Callable[[], Awaitable[None]]) -> None:
+    """Have the pools watched even if kopf found that the API server has none; `served` returns when it has.
+
+    kopf looks once. An API server that has just started answers before it knows its custom kinds, and a kopf
+    that came in that moment would never hear of a pool.
+    """
+    await insights.ready_resources.wait()
+    if insights.watched_resources:
+        return
+    await served()
+    verbs = frozenset({"list", "watch", "patch"})
+    pools = kopf.Resource(
+        names.GROUP, names.VERSION, names.POOLS, names.POOL_KIND, namespaced=True, verbs=verbs
+    )
+    async with insights.revised:
+        insights.watched_resources.add(pools)
+        insights.revised.notify_all()
 
 
 def make_registry(host: PoolHost, config: ClusterConfig) -> kopf.OperatorRegistry:
@@ -77,7 +97,8 @@ class Operator:
     """Kopf for as long as we watch: begun anew when a namespace can be read that could not be before.
 
     Kopf takes the process's signals over each time it starts, and takes seconds to end on one:
-    `listen_to_signals` makes them ours again. It ends when `stopping` is set, and sets that if it ends first.
+    `listen_to_signals` makes them ours again. `served` returns when the API server has pools. It ends when
+    `stopping` is set, and sets that if it ends first.
     """
 
     def __init__(
@@ -88,6 +109,7 @@ class Operator:
         scopes: Sequence[Scope],
         stopping: asyncio.Event,
         listen_to_signals: Callable[[], None],
+        served: Callable[[], Awaitable[None]],
     ) -> None:
         self._host = host
         self._config = config
@@ -95,6 +117,7 @@ class Operator:
         self._scopes = scopes
         self._stopping = stopping
         self._listen_to_signals = listen_to_signals
+        self._served = served
 
     async def run(self) -> None:
         """Until we stop. Raises what kopf ends of."""
@@ -115,8 +138,9 @@ class Operator:
                 self._stopping.set()  # it ended by a signal that came before they were ours again
 
     async def _watch(self, scopes: Sequence[Scope], enough: asyncio.Event) -> None:
-        ready = asyncio.Event()
+        ready, insights = asyncio.Event(), Insights()
         ours = asyncio.create_task(self._signals_are_ours(ready))
+        looking = asyncio.create_task(look_again(insights, self._served))
         namespaces = [scope.namespace for scope in scopes if scope.namespace]
         try:
             await kopf.operator(
@@ -129,9 +153,11 @@ class Operator:
                 standalone=True,
                 stop_flag=enough,
                 ready_flag=ready,
+                insights=insights,
             )
         finally:
             ours.cancel()
+            looking.cancel()
 
     async def _until_more(self, readable: Sequence[Scope], enough: asyncio.Event) -> None:
         """Sets `enough` when we stop, or when there is more to watch than that."""
