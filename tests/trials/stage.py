@@ -48,13 +48,17 @@ class TrialError(AssertionError):
 
 @dataclass(frozen=True)
 class Stage:
-    """A running control plane with the stand-in. `say` is told of each round when it is over."""
+    """A running control plane with the stand-in. `say` is told of each round when it is over.
+
+    `account` is a kubeconfig of the controllers' own, if they are to have one.
+    """
 
     plane: ControlPlane
     api: Api
     directory: Path
     say: Callable[[object], None]
     recordings: Path | None = None
+    account: Path | None = None
 
     @property
     def kubeconfig(self) -> Path:
@@ -113,10 +117,11 @@ async def stage(
     *,
     say: Callable[[object], None] = lambda _: None,
     recordings: Path | None = None,
+    account: Path | None = None,
 ) -> AsyncIterator[Stage]:
     """Trials on this control plane; the auditor's events of each go into `recordings`, if given."""
     async with Api(load_cluster(plane.kubeconfig)) as api:
-        yield Stage(plane, api, directory, say, recordings)
+        yield Stage(plane, api, directory, say, recordings, account)
 
 
 @dataclass
@@ -138,7 +143,11 @@ class Scene:
         """One more controller, on this trial's Lease or another one; it is not waited for."""
         settings = {"lease_duration": duration, "brake_delay": "1s", "resync_interval": "5s"}
         with running_controller(
-            self.stage.kubeconfig, self.stage.directory, lease=lease or self.lease, wait=False, **settings
+            self.stage.account or self.stage.kubeconfig,
+            self.stage.directory,
+            lease=lease or self.lease,
+            wait=False,
+            **settings,
         ) as found:
             yield found
 
