@@ -116,8 +116,8 @@ def _stale_sentence(stale: list[tuple[ReferencedObject, int]]) -> str:
         if each.changed_at is not None
     ]
     return (
-        f"{'; '.join(parts)}: they may hold what it said then. To have them replaced change the template, "
-        "for instance an annotation in spec.template.metadata"
+        f"{'; '.join(parts)}: they may hold what it said then. To have them replaced set updateStrategy.type "
+        "to RollingUpdate and change the template, for instance an annotation in spec.template.metadata"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.site import POOLS, Json, Site, condition, guest, holds, vm_template
+from tests.support.site import POOLS, Json, Site, condition, guest, holds, until, vm_template
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("controller", "auditor")]
 
@@ -54,6 +54,22 @@ def test_a_changed_secret_is_told_until_no_unclaimed_vm_is_older(site: Site) -> 
     )
     site.patch(POOLS, "pool", {"spec": {"warm": {"replicas": 0}}})
     site.until_condition(POOLS, "pool", CHANGED, "False", "DataUnchanged")
+
+
+def test_a_roll_out_after_a_change_makes_it_good(site: Site) -> None:
+    """The Secret and the template in one go, as `kubectl apply` does: no new VM is taken for an old one."""
+    data(site, "Secret", "init", "one")
+    pool = site.pool(warm=2, template=reading(init="init"), updateStrategy={"type": "RollingUpdate"})
+    site.until_warm(2)
+    site.until_condition(POOLS, "pool", CHANGED, "False")
+    old = site.vm_names()
+    data(site, "Secret", "init", "two")
+    template = {"metadata": {"annotations": {"example.com/data": "2"}}}
+    site.patch(POOLS, "pool", {"spec": {"template": template}})
+    site.until(POOLS, "pool", "noticed", lambda pool: "changedAt" in pool["status"]["referencedData"][0])
+    until("all new", site.vm_names, lambda names: len(names) == 2 and not names & old, seconds=60)
+    found = site.until_condition(POOLS, "pool", CHANGED, "False", "DataUnchanged")
+    assert found["observedGeneration"] == pool["metadata"]["generation"] + 1
 
 
 def test_what_is_in_a_secret_is_nowhere_to_be_read(site: Site) -> None:

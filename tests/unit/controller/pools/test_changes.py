@@ -128,8 +128,8 @@ def test_the_sentence_names_what_changed_since_when_how_many_vms_and_what_to_do(
     assert verdict is not None
     assert verdict[2] == (
         f"Secret init changed (seen at {at(1)}), 2 unclaimed VMs were made before: they may hold what it "
-        "said then. To have them replaced change the template, for instance an annotation in "
-        "spec.template.metadata"
+        "said then. To have them replaced set updateStrategy.type to RollingUpdate and change the template, "
+        "for instance an annotation in spec.template.metadata"
     )
 
 
