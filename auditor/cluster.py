@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
 from kubernetes import client, config
 
 # Half of the official package has types; the other half makes calls of it look unsound.
@@ -29,6 +30,12 @@ class Cluster:
     server: str
     namespace: str = "default"
     configuration: Any = field(default=None, repr=False)
+
+    @property
+    def tls_name(self) -> str | None:
+        """The name that the server's certificate is for, where it is not the one of the URL."""
+        name: str | None = self.configuration.tls_server_name
+        return name
 
     def headers(self) -> dict[str, str]:
         """What says who asks; a plugin is asked for a new token when one is due."""
@@ -64,7 +71,8 @@ def find(kubeconfig: Path | None = None, context: str | None = None) -> Cluster:
         raise NoClusterError(f"no usable cluster in {path or default}: {error}") from error
 
 
-def _from_file(path: str, context: str | None) -> Cluster:
+def _from_file(path: str, named: str | None) -> Cluster:
+    context = _first_current(path) if named is None else named
     configuration = client.Configuration()
     _config.load_kube_config(
         config_file=path, context=context, client_configuration=configuration, persist_config=False
@@ -74,6 +82,15 @@ def _from_file(path: str, context: str | None) -> Cluster:
         active = next(each for each in contexts if each["name"] == context)
     namespace = active["context"].get("namespace") or "default"
     return Cluster(configuration.host.rstrip("/"), namespace, configuration)
+
+
+def _first_current(path: str) -> str | None:
+    """The context that kubectl takes: the first that any file names. The client takes the last."""
+    for each in filter(os.path.isfile, path.split(os.pathsep)):
+        current = (yaml.safe_load(Path(each).read_text(encoding="utf-8")) or {}).get("current-context")
+        if current:
+            return str(current)
+    return None
 
 
 def _from_within(tried: str) -> Cluster:

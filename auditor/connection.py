@@ -104,10 +104,7 @@ class Connection:
 
     async def _get(self, path: str, params: dict[str, str], accept: str) -> Object:
         timeout = aiohttp.ClientTimeout(total=60)
-        headers = self._headers(accept)
-        async with self._session.get(
-            self.cluster.server + path, params=params, headers=headers, timeout=timeout
-        ) as answer:
+        async with self._asking(path, params, accept, timeout) as answer:
             body = await answer.read()
             self.date = answer.headers.get("Date", self.date)
             if not answer.ok:
@@ -125,16 +122,22 @@ class Connection:
 
     async def _stream(self, path: str, params: dict[str, str]) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENCE)
-        headers = self._headers("application/json")
-        url = self.cluster.server + path
-        answer = await self._session.get(url, params=params, headers=headers, timeout=timeout)
+        answer = await self._asking(path, params, "application/json", timeout)
         if answer.ok:
             return answer
         async with answer:
             raise _refusal(answer.status, await answer.read(), path)
 
-    def _headers(self, accept: str) -> dict[str, str]:
-        return {"Accept": accept, "User-Agent": "bullpen-auditor"} | self.cluster.headers()
+    def _asking(
+        self, path: str, params: dict[str, str], accept: str, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.client._RequestContextManager:
+        return self._session.get(
+            self.cluster.server + path,
+            params=params,
+            headers={"Accept": accept, "User-Agent": "bullpen-auditor"} | self.cluster.headers(),
+            timeout=timeout,
+            server_hostname=self.cluster.tls_name,
+        )
 
 
 def _unwanted(ended: asyncio.Task[Any]) -> None:
