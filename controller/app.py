@@ -61,6 +61,7 @@ class App:
         self.client.lease_left = self.lease.time_left  # none: a standby can't write, whatever it believes
         self.definitions = Definitions(self.client, names.API_VERSION, (names.POOLS, names.CLAIMS))
         self.world = World(self.client, settings.max_hand_overs, settings.namespaces)
+        self.world.desk.stuck_after = seconds(settings.stuck_after)
         self.host = PoolHost(self.world, seconds(settings.brake_delay), seconds(settings.resync_interval))
         self.reflectors = self.world.reflectors
         self.stopping = asyncio.Event()

@@ -77,6 +77,9 @@ class Settings(BaseSettings):
         "5m",
         description="how often stripped labels, and changed data of templates, are looked for",
     )
+    stuck_after: Length = Field(
+        "5m", description="how long a VM may be under deletion before its pool says so"
+    )
     log_level: str = Field(
         "info", pattern="^(debug|info|warning|error)$", description="debug, info, warning, error"
     )

@@ -86,6 +86,8 @@ class PoolReason(StrEnum):
 
     AS_EXPECTED = "AsExpected"
     """Surfaces when nothing needs a person's eye (Degraded)."""
+    VMS_STUCK = "VMsStuck"
+    """Surfaces when VMs have been under deletion for long and do not go; says which and why (Degraded)."""
     VMS_FAILED = "VMsFailed"
     """Surfaces when VMs failed lately, though not often enough to open the brake (Degraded)."""
 

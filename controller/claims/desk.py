@@ -12,11 +12,13 @@ log = structlog.get_logger()
 class Desk:
     """`active` while this process leads and its lists are complete; `room`: hand-overs that may start.
 
+    `stuck_after`: seconds after which a VM under deletion counts as one that does not go.
     `missing` is why nothing can be done to any VM: KubeVirt's kinds are not served.
     """
 
     def __init__(self, max_hand_overs: int) -> None:
         self.active = False
+        self.stuck_after = 300.0
         self.missing = ""
         self.room = max_hand_overs
         self.tasks: set[asyncio.Task[None]] = set()

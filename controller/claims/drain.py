@@ -73,6 +73,10 @@ class Drain:
                 )  # if it was our own earlier try: Draining is seen and goes on
             case _, Accepted() | Missing():
                 return self._over(Outcome.GONE)
+            case _, NotApplied(why) if why:
+                return self._over(
+                    Outcome.GIVEN_UP, why
+                )  # a person has to know: the pool says it and tries again
             case _, Unknown() | NotApplied():
                 return self
             case _, Invalid(message) | Denied(message):

@@ -88,7 +88,10 @@ class Executor:
         self._claim_path = CLAIM_PATH.format(namespace)
 
     async def drive(self, procedure: P) -> tuple[P, Done]:
-        """Take steps until the procedure is done; between uncertain answers a pause that grows to 5 s."""
+        """Take steps until the procedure is done; between uncertain answers a pause that grows.
+
+        To 5 s where a claim waits, to 30 s else: a hundred VMs that can't be deleted must not be a storm.
+        """
         uncertain = 0
         while True:
             step = procedure.next()
@@ -97,7 +100,8 @@ class Executor:
             answer = await self.perform(step)
             if isinstance(answer, Unknown | NotApplied):
                 uncertain += 1
-                await asyncio.sleep(min(5.0, 0.05 * 2**uncertain) * random.uniform(0.5, 1.0))
+                longest = 5.0 if step.step in _URGENT else 30.0
+                await asyncio.sleep(min(longest, 0.05 * 2.0 ** min(uncertain, 10)) * random.uniform(0.5, 1.0))
             procedure = procedure.observe(answer)
 
     async def perform(self, step: Step) -> Answer:
@@ -160,7 +164,9 @@ def answer_of(step: Step, error: errors.ApiError) -> Answer:
             return Missing()  # never NotServed: a kind that is not served says nothing about its objects
         case errors.Conflict() if isinstance(step, DeleteVM) and error.another_has_the_name:
             return Missing()
-        case errors.Conflict() | errors.TooManyRequests() | errors.NotSent() | errors.WebhookUnavailable():
+        case errors.WebhookUnavailable() | errors.TooManyRequests():
+            return NotApplied(error.message or str(error))
+        case errors.Conflict() | errors.NotSent():
             return NotApplied()
         case errors.Unauthorized() | errors.NotLeading():
             return NotApplied()

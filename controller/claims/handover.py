@@ -107,8 +107,8 @@ class HandOver:
                 return self._over(Outcome.METADATA_REFUSED, message)
             case Denied(message) if not self.doubt:
                 return self._over(Outcome.DENIED, message)
-            case NotApplied() if not self.doubt:
-                return self._over(Outcome.NOT_APPLIED)
+            case NotApplied(why) if not self.doubt:
+                return self._over(Outcome.NOT_APPLIED, why)
             case Unknown():
                 return replace(self, doubt=True)  # the same patch to the same VM, never another VM
             case NotApplied():

@@ -154,6 +154,8 @@ class Namespace:
 
     def _serve_pool(self, name: str) -> None:
         record = self.router.pools.get(name)
+        if record is not None and not record.held and not len(record.queue):
+            record.denied, record.setbacks = "", 0  # nobody is refused any more
         if record is not None and not self.desk.missing:
             for assignment in self.router.assign(record, self.desk.room):
                 self.desk.room -= 1
@@ -274,6 +276,7 @@ class Namespace:
             clock_agrees=self.client.clock_agrees(),
             in_hand=claim.uid in self.in_hand,
             missing=self.desk.missing,
+            stuck_after=self.desk.stuck_after,
             pool_known=record is not None,
             pool_swept=record is None or FOREGROUND in record.pool.metadata.finalizers,
             lifetime_default=default,

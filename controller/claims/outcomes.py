@@ -24,6 +24,7 @@ REFUSED_AGAIN = 1.0  # s: a VM that looks free and was refused is not tried agai
 DENIED_AGAIN = 5.0  # s: admission said no to a hand-over: the pool's other claims wait as long
 # s, first and longest: 409, 429, or the API server could not be reached
 NOT_APPLIED_AGAIN = (0.1, 2.0)
+TELL_AFTER = 3  # setbacks in a row: less is a blip
 METADATA_AGAIN = (10.0, 300.0)  # s, first and longest: a claim's metadata can't be put onto a VM
 
 
@@ -60,6 +61,8 @@ class Outcomes:
                 self._hold(chosen.pool, DENIED_AGAIN)
             case Outcome.NOT_APPLIED:
                 first, longest = NOT_APPLIED_AGAIN
+                if why and chosen.pool.setbacks >= TELL_AFTER:
+                    chosen.pool.denied = why
                 self._hold(chosen.pool, min(longest, first * 2 ** min(chosen.pool.setbacks, 10)))
             case _:
                 pass  # held: `check` suspects the VM, and repair decides by its table

@@ -39,6 +39,7 @@ class View:
     vmi: VirtualMachineInstance | None = None
     guest_changed: float = 0.0
     refreshed_at: float = 0.0
+    stuck_after: float = 300.0  # s under deletion, from which on a VM counts as one that does not go
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +213,22 @@ def _releasing(view: View) -> Plan:
     if claim.status is None or not claim.status.virtual_machines or claim.orphans or view.missing:
         return Plan()
     if view.vm is not None and _dying(view.vm):
-        return Plan()  # its end is an event
+        return _held_up(view, view.vm)
     named = claim.status.virtual_machines[0]
     message = f"VM {named.name} was given back"
     released = None
     if not claim.going:
         released = status.ended(claim, Trigger.FINISH, ClaimReason.RELEASED, message, view.now)
     return Plan(GiveBack(named.name, named.uid, released))
+
+
+def _held_up(view: View, vm: VirtualMachine) -> Plan:
+    """Its end is an event; one that does not come is told."""
+    late = (epoch(vm.metadata.deletion_timestamp) or view.now) + view.stuck_after
+    if view.now < late:
+        return Plan(None, late)
+    fresh = status.held_up(view.claim, vm, view.now)
+    return Plan() if status.same(status.kept(view.claim), fresh) else Plan(Refresh(fresh))
 
 
 def _finished(view: View) -> Plan:

@@ -148,7 +148,12 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class NotApplied:
-    """409, 429, never sent: nothing was applied, and another time it may be."""
+    """409, 429, never sent: nothing was applied, and another time it may be.
+
+    `why` is for people, where somebody has to put something right: a webhook that does not answer.
+    """
+
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

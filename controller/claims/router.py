@@ -214,9 +214,13 @@ class Router:
     # ---- who gets what
 
     def assign(self, pool: PoolRecord, room: int) -> Iterator[Assignment]:
-        """Pair the head of the line with the best warm VM, while there are both; at most `room` pairs."""
-        if pool.deleting or pool.held:
+        """Pair the head of the line with the best warm VM, while there are both; at most `room` pairs.
+
+        After a setback one alone is tried, and the others when it went well.
+        """
+        if pool.deleting or pool.held or (pool.setbacks and pool.queue.assigned):
             return
+        room = min(room, 1) if pool.setbacks else room
         for _ in range(room):
             entry = pool.queue.head(self.carriers)
             if entry is None:

@@ -136,11 +136,17 @@ def ready(
     if not _runs(vmi):
         dead = at_bind and vmi.status.phase in _ENDED
         reason = ClaimReason.DEAD_ON_ARRIVAL if dead else ClaimReason.NOT_READY
-        return verdict(Truth.FALSE, reason, f"VM {name}: its instance is not ready ({vmi.status.phase})")
+        return verdict(Truth.FALSE, reason, f"VM {name}: its instance is not ready ({_why_not(vmi)})")
     addresses = addresses_of(vmi)
     if not addresses:
         return verdict(Truth.FALSE, ClaimReason.NO_ADDRESS, f"VM {name} has no address yet")
     return verdict(Truth.TRUE, ClaimReason.USABLE, f"VM {name} is ready at {addresses[0]}")
+
+
+def _why_not(vmi: VirtualMachineInstance) -> str:
+    found = condition_of(vmi.status.conditions, "Ready")
+    said = found is not None and found.status != "True" and found.reason
+    return f"{vmi.status.phase}, {said}" if said else vmi.status.phase
 
 
 def _runs(vmi: VirtualMachineInstance) -> bool:
@@ -209,6 +215,21 @@ def refreshed(
         )
     result["virtualMachines"] = [fresh]
     result["conditions"] = merged(claim, conditions)
+    return result
+
+
+def held_up(claim: Claim, vm: VirtualMachine, now: float) -> Json:
+    """A Releasing claim's status when its VM does not go."""
+    meta, result = vm.metadata, kept(claim)
+    holders = ", ".join(meta.finalizers) or "none"
+    message = (
+        f"VM {meta.name} has been under deletion since {meta.deletion_timestamp} and does not go: "
+        f"its finalizers are {holders}"
+    )
+    known = condition_of(claim.status.conditions, ClaimCondition.READY) if claim.status else None
+    reason = ClaimReason(known.reason) if known else ClaimReason.LIFETIME_OVER
+    ready = condition(claim, ClaimCondition.READY, Truth.FALSE, reason, message, now)
+    result["conditions"] = merged(claim, [ready])
     return result
 
 

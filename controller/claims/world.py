@@ -39,7 +39,7 @@ class World:
         self.vmis: Store[VirtualMachineInstance] = Store(self._vmi_changed)
         self.nodes: Store[Node] = Store(self._node_changed)
         self._node_by_name: dict[str, Node] = {}
-        self._unserved: set[str] = set()
+        self._unserved: set[tuple[str, str]] = set()
         self._begun: set[str] = set()
         self.node_reflector = Reflector(client, "/api/v1/nodes", Node, self.nodes, optional=True)
         self.scopes = [self._scope(each) for each in namespaces or ("",)]
@@ -60,7 +60,7 @@ class World:
                     self.vms,
                     namespace=namespace,
                     label_selector=ours,
-                    on_served=self._serves("virtualmachines"),
+                    on_served=self._serves("virtualmachines", namespace),
                 ),
                 Reflector(
                     self.client,
@@ -69,7 +69,7 @@ class World:
                     self.vmis,
                     namespace=namespace,
                     label_selector=ours,
-                    on_served=self._serves("virtualmachineinstances"),
+                    on_served=self._serves("virtualmachineinstances", namespace),
                 ),
             ),
         )
@@ -107,12 +107,15 @@ class World:
             self.spaces[namespace] = found
         return found
 
-    def _serves(self, plural: str) -> Callable[[bool], None]:
+    def _serves(self, plural: str, namespace: str = "") -> Callable[[bool], None]:
         """Whom to tell when one of KubeVirt's kinds goes or comes."""
 
         def told(served: bool) -> None:  # noqa: FBT001 - the one thing that it is told
-            (self._unserved.discard if served else self._unserved.add)(plural)
-            before, self.desk.missing = self.desk.missing, kubevirt_missing(self._unserved)
+            (self._unserved.discard if served else self._unserved.add)((plural, namespace))
+            before, self.desk.missing = (
+                self.desk.missing,
+                kubevirt_missing({each for each, _ in self._unserved}),
+            )
             if not self.desk.active or bool(before) == bool(self.desk.missing):
                 return
             for space in list(self.spaces.values()):

@@ -40,7 +40,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A VM's state, the reason a person reads, and when time alone may change it (epoch seconds)."""
+    """A VM's state, the reason a person reads, and when time alone may change it (epoch seconds).
+
+    `node_lost`: it failed by its node, which says nothing about its template.
+    """
 
     state: State
     reason: str = ""
@@ -49,6 +52,7 @@ class Derived:
     recheck_at: float | None = None
     unschedulable: bool = False
     room_since: float = 0.0
+    node_lost: bool = False
 
 
 def created_at(vm: VirtualMachine) -> float:
@@ -76,7 +80,8 @@ def _pooled(seen: Observation) -> Derived:
         since = seen.unready_since if seen.unready_since is not None else seen.now
         over = since + seen.rule.unready_grace
         if seen.now >= over:
-            return Derived(State.FAILED, f"it was warm and has not been ready since: {verdict.reason}")
+            reason = f"it was warm and has not been ready since: {verdict.reason}"
+            return Derived(State.FAILED, reason, node_lost=verdict.node_lost)
         return Derived(State.UNREADY, verdict.reason, unready_since=since, recheck_at=over)
     return _provisioning(seen, verdict.reason)
 

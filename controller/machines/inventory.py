@@ -116,7 +116,10 @@ class Inventory:
     def release(self, instance: Instance) -> None:
         """A step of ours on this VM ended; it is free again if it is warm still. `on_release` is told."""
         instance.busy = ""
-        self._busy.pop(instance.uid, None)
+        if (
+            self._busy.get(instance.uid) is instance
+        ):  # else: it was away, and another step has it since it is back
+            del self._busy[instance.uid]
         if instance.uid in self.instances and instance.state is State.WARM:
             heapq.heappush(self._free, self._rank(instance))
         self.on_release(instance)

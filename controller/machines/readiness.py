@@ -10,6 +10,7 @@ from controller.machines.objects import GONE, Condition, Node, VirtualMachineIns
 from crds.durations import seconds
 from crds.pool import Readiness, ReadinessWhen
 
+NODE_UNRESPONSIVE = "NodeUnresponsive"  # what KubeVirt says of a guest whose node it does not hear from
 _UNTIL_READY = {ReadinessWhen.READY: "Ready", ReadinessWhen.AGENT_CONNECTED: "AgentConnected"}
 
 
@@ -36,11 +37,15 @@ class ReadinessRule:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the rule holds, why not, and since when it has (seconds) where KubeVirt says so."""
+    """Whether the rule holds, why not, and since when it has (seconds) where KubeVirt says so.
+
+    `node_lost`: not for anything of its own, but for its node.
+    """
 
     ready: bool
     reason: str = ""
     since: float | None = None
+    node_lost: bool = False
 
 
 def epoch(timestamp: str | None) -> float | None:
@@ -56,16 +61,17 @@ def judge(rule: ReadinessRule, vmi: VirtualMachineInstance | None, node: Node | 
         return Verdict(ready=False, reason="its instance is shutting down")
     if vmi.status.phase != "Running":
         return Verdict(ready=False, reason=f"its instance is {vmi.status.phase or 'Pending'}")
+    if node is not None and (trouble := node_trouble(node)):
+        return Verdict(ready=False, reason=f"its node {node.metadata.name} {trouble}", node_lost=True)
     wanted = [*_needed(rule), *rule.conditions]
     since: float | None = None
     for kind in wanted:
         found = condition_of(vmi.status.conditions, kind)
         if found is None or found.status != "True":
-            return Verdict(ready=False, reason=_unmet(kind, found))
+            lost = found is not None and found.reason == NODE_UNRESPONSIVE
+            return Verdict(ready=False, reason=_unmet(kind, found), node_lost=lost)
         at = epoch(found.last_transition_time)
         since = at if since is None or (at is not None and at > since) else since
-    if node is not None and (trouble := node_trouble(node)):
-        return Verdict(ready=False, reason=f"its node {node.metadata.name} {trouble}")
     return Verdict(ready=True, since=since)
 
 

@@ -6,7 +6,7 @@ until the answer is definite, and counts as in flight until then, so that no VM 
 
 import asyncio
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,10 +18,11 @@ from controller.claims.protocol import Done, StepName
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
 from controller.kube.store import Store
-from controller.machines.inventory import Instance, Inventory
+from controller.machines.inventory import Instance
 from controller.machines.objects import VirtualMachine
 from controller.machines.privacy import private_texts, redacted
 from controller.machines.rendering import NAME_ALPHABET, SUFFIX_LENGTH, render
+from controller.pools.refusals import Refusal
 from crds import names
 from crds.conditions import PoolReason
 from crds.pool import VirtualMachinePool
@@ -35,22 +36,6 @@ class _Listed(msgspec.Struct):
 
 
 _LIST = msgspec.json.Decoder(_Listed)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A creation that the API server refused: the condition's reason and its sentence."""
-
-    reason: str
-    message: str
-
-    def about(self, pool: VirtualMachinePool) -> "Refusal":
-        """The same without what the pool's template tells its guests in private."""
-        return replace(self, message=redacted(self.message, private_texts(pool)))
-
-    @property
-    def quota(self) -> bool:
-        return self.reason == PoolReason.QUOTA_REFUSED
 
 
 def suffix() -> str:
@@ -139,17 +124,14 @@ class PoolWriter:
         self._vms.apply(found)
         return True
 
-    async def remove(self, pool: VirtualMachinePool, instance: Instance, inventory: Inventory) -> bool:
-        """Drain one VM of the pool. The caller has reserved it; it stays so once its deletion has begun."""
-        done = Done(Outcome.GIVEN_UP)
-        try:
-            _, done = await self._executor.drive(Drain.of(instance.vm))
-        finally:
-            if done.outcome != Outcome.GONE:
-                inventory.release(instance)
-                why = redacted(done.message, private_texts(pool))
-                log.info("VM not removed", vm=instance.name, outcome=done.outcome, why=why)
-        return done.outcome == Outcome.GONE
+    async def remove(self, pool: VirtualMachinePool, instance: Instance) -> Done:
+        """Drain one VM of the pool, which the caller has reserved."""
+        _, done = await self._executor.drive(Drain.of(instance.vm))
+        if done.outcome == Outcome.GONE:
+            return done
+        why = redacted(done.message, private_texts(pool))
+        log.info("VM not removed", vm=instance.name, outcome=done.outcome, why=why)
+        return replace(done, message=why)
 
     async def owned(self, pool: VirtualMachinePool) -> list[str]:
         """The names of the VMs that the pool owns, by an uncached list (none while there is no such kind).

@@ -14,24 +14,25 @@ from typing import Any
 import structlog
 
 from controller.claims.loop import Namespace
-from controller.claims.patches import add, test
-from controller.claims.protocol import StepName
 from controller.claims.records import PoolRecord
 from controller.kube import errors
 from controller.machines.inventory import IN_FLIGHT, STOCK, Instance, revision_of
 from controller.machines.privacy import private_texts, redacted
 from controller.machines.rendering import TemplateError, check
 from controller.machines.revision import revision
-from controller.metrics import DRAINED, LEAD_TIME
+from controller.metrics import LEAD_TIME
+from controller.pools import finalizer
 from controller.pools.brake import BrakeState, restored
 from controller.pools.data import DataWatch
-from controller.pools.execute import PoolWriter, Refusal
+from controller.pools.endings import endings
+from controller.pools.execute import PoolWriter
 from controller.pools.freshness import Freshness
-from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, Why, plan, surplus
-from controller.pools.report import Reporter, expose, patch_pool
+from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, plan, surplus
+from controller.pools.refusals import Refusal, Refusals
+from controller.pools.removals import Removals
+from controller.pools.report import Reporter, expose
 from controller.pools.snapshot import Snapshot, Trouble
 from controller.pools.status import hindrance, status
-from crds import names
 from crds.conditions import PoolReason
 from crds.pool import VirtualMachinePool
 from statemachines.instance import State
@@ -41,7 +42,6 @@ log = structlog.get_logger()
 IDLE_WINDOW = 0.015  # s: changes come in flocks; the plan looks once they have landed
 RESYNC = 300.0  # s
 _REMOVABLE = (State.UNREADY, *IN_FLIGHT, State.WARM)
-REFUSED_PAUSE = (10.0, 300.0)  # s until a refused template or quota is tried again: first, longest
 
 
 class PoolLoop:
@@ -57,12 +57,10 @@ class PoolLoop:
         self._failed: set[str] = set()
         self._last_failure = ""
         self._planned = 0
-        self._removing: set[str] = set()
-        self._trouble: Trouble | None = None
+        self._removals = Removals(space.desk, self._writer, record, self.wake.set)
+        self._refusals = Refusals()
         self._checked = False
-        self._quota = ""
-        self._retry_at = 0.0
-        self._pause = REFUSED_PAUSE[0]
+        self._retry_at = self._late_at = 0.0
         self._short_since: float | None = None
         self._reporter = Reporter(space.client, lambda: self.pool, self._status, self._is_gone)
         self._data = DataWatch(space, record.pool, resync, self.wake.set)
@@ -100,7 +98,7 @@ class PoolLoop:
 
     async def _falter(self, reason: PoolReason, why: str, failures: int) -> None:
         """Say what went wrong, pause, and see to it that there is a next pass: no change may ever come."""
-        self._trouble, self._retry_at, self._checked = Trouble(reason, why), self.space.now(), False
+        self._refusals, self._checked = Refusals(Trouble(reason, why)), False
         self._reporter.soon()
         await asyncio.sleep(min(30.0, 0.5 * 2**failures))
         self.wake.set()
@@ -113,8 +111,11 @@ class PoolLoop:
         self._data.look(self.pool)
         self._count_boots()
         seen = self._snapshot()
-        for action in plan(seen):
+        actions = plan(seen)
+        for action in actions:
             await self._do(action, seen)
+        if not any(isinstance(each, Remove) for each in actions):
+            self._removals.settle()
         after = self._snapshot()
         self._short_since = (self._short_since or after.now) if after.ready < after.target else None
         self.record.hindrance = hindrance(after)
@@ -125,8 +126,8 @@ class PoolLoop:
         """Until something changes, a pause ends, or for the resync; then let the flock land."""
         delay = RESYNC * random.uniform(0.9, 1.1)
         now = self.space.now()
-        times = (self._retry_at, self._brake.next_probe or 0.0, self._freshness.look_at, self._data.due)
-        for at in times:
+        timers = (self._retry_at, self._refusals.retry_at, self._late_at, self._brake.next_probe or 0.0)
+        for at in (*timers, self._freshness.look_at, self._data.due):
             if now < at < math.inf:
                 delay = min(delay, at - now + 0.01)
         # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the wake.
@@ -138,14 +139,7 @@ class PoolLoop:
 
     async def _adopt(self) -> None:
         """The finalizer before the first side effect."""
-        meta = self.pool.metadata
-        if names.FINALIZER_POOL in meta.finalizers or meta.deletion_timestamp is not None:
-            return
-        finalizers = [*meta.finalizers, names.FINALIZER_POOL]
-        body = [test("/metadata/finalizers", list(meta.finalizers))] if meta.finalizers else []
-        body.append(add("/metadata/finalizers", finalizers))
-        with suppress(errors.TestFailed, errors.NotFound):
-            await patch_pool(self.space.client, self.pool, body, StepName.POOL_FINALIZER)
+        await finalizer.put_on(self.space.client, self.pool)
 
     def _read_template(self) -> None:
         """Judge the template once per generation, and again when a refusal's pause is over.
@@ -162,14 +156,14 @@ class PoolLoop:
                 self._brake = BrakeState()  # what failed was made from another template
                 self._last_failure = ""
             self._revision = revision(pool)
-            self._trouble, self._quota, self._checked, self._pause = None, "", False, REFUSED_PAUSE[0]
+            self._refusals, self._checked = Refusals(), False
             try:
                 check(pool)
             except TemplateError as error:  # nothing to try again before somebody changes it
-                self._trouble, self._retry_at = Trouble(error.reason, str(error)), math.inf
-        elif (self._trouble or self._quota) and now >= self._retry_at:
-            self._trouble, self._quota, self._checked = None, "", False
-        self.record.trouble = self._trouble.message if self._trouble else ""
+                self._refusals = self._refusals.failed(Trouble(error.reason, str(error)))
+        elif self._refusals.over(now, self.record.inventory.total):
+            self._refusals, self._checked = self._refusals.again(), False
+        self.record.trouble = self._refusals.template
 
     def _count_boots(self) -> None:
         inventory = self.record.inventory
@@ -184,7 +178,9 @@ class PoolLoop:
         for uid, instance in failed.items():
             if uid not in self._failed:
                 self._failed.add(uid)
-                if not self._freshness.standard.stale(revision_of(instance)):
+                # An older one says nothing of this template, and neither does one that its node took along.
+                blamed = not instance.derived.node_lost
+                if blamed and not self._freshness.standard.stale(revision_of(instance)):
                     self._last_failure = self._public(instance.derived.reason)
                     self._brake = self._brake.failed(self.space.now(), instance.created, self._brake_unit)
                 why = self._public(instance.derived.reason)
@@ -196,7 +192,10 @@ class PoolLoop:
         queue = record.queue
         first = next(queue.waiting(), None)
         oldest = first.arrived if first is not None and queue else None
-        revisions = self._freshness.count(inventory)
+        revisions, stale = self._freshness.count(inventory), self._freshness.standard.stale
+        waiting = [each for each in self._idle(State.PROVISIONING) if each.derived.unschedulable]
+        ending = endings(self._idle(State.TERMINATING), self.space.now(), self.space.desk.stuck_after)
+        self._late_at = ending.next_late
         seen = Snapshot(
             pool=self._judged,
             revision=self._revision,
@@ -206,16 +205,19 @@ class PoolLoop:
             backorders=len(queue.orders),
             pending=len(queue),
             creating=self._creating(),
-            removing=len(self._removing) + inventory.count(State.TERMINATING),
+            removing=len(self._removals.under_way) + ending.under_way,
             oldest_pending=oldest,
             brake=self._brake,
-            trouble=self._trouble,
+            trouble=self._refusals.trouble,
             missing=self.space.desk.missing,
-            quota=self._quota,
+            quota=self._refusals.quota,
             denied=record.denied,
-            unschedulable=sum(
-                each.derived.unschedulable for each in inventory.by_state[State.PROVISIONING].values()
-            ),
+            removal_denied=self._removals.denied,
+            unschedulable=len(waiting),
+            no_room=any(not stale(revision_of(each)) for each in waiting),
+            out_of_place=[each for each in waiting if stale(revision_of(each))],
+            going=ending.going,
+            stuck=ending.stuck,
             failed=self._idle(State.FAILED),
             draining=self._idle(State.DRAINING),
             outdated=self._freshness.outdated(inventory, revisions, self.space.now()),
@@ -248,10 +250,7 @@ class PoolLoop:
                 self._planned += count
                 self.space.desk.start(self._create(count, seen))
             case Remove(instances=instances, why=why):
-                for instance in instances:
-                    self.record.inventory.reserve(instance, "drain")
-                    self._removing.add(instance.uid)
-                    self.space.desk.start(self._remove(instance, why))
+                self._removals.start(instances, why)
             case DropFinalizer():
                 await self._drop_finalizer(seen)
 
@@ -276,7 +275,7 @@ class PoolLoop:
         batch = 1
         left = count
         try:
-            while left > 0 and not self._trouble and not self._quota and not self.record.deleting:
+            while left > 0 and not self._refusals.any and not self.record.deleting:
                 if self._revision != seen.revision:
                     return
                 size = min(batch, left)
@@ -296,53 +295,33 @@ class PoolLoop:
             refusal = await self._writer.create(seen.pool, seen.revision, urgent=urgent)
         except errors.ApiError as error:
             refusal = Refusal(PoolReason.API_REFUSED, str(error))
-        if refusal is None:
-            self._pause = REFUSED_PAUSE[0]
-        else:
+        if refusal is not None:
             self._refused(refusal)
+        elif not self._refusals.any:
+            self._refusals = Refusals()
         return refusal is None
 
     def _refused(self, refusal: Refusal) -> None:
         """No storm: the next try is a pause away, or at once when the pool is changed."""
         refusal = refusal.about(self.pool)
-        if refusal.quota:
-            self._quota = refusal.message
-        else:
-            self._trouble = Trouble(refusal.reason, refusal.message)
-        self._retry_at = self.space.now() + self._pause * random.uniform(0.9, 1.1)
-        self._pause = min(REFUSED_PAUSE[1], 2 * self._pause)
+        now = self.space.now() + random.uniform(0.0, 1.0)
+        self._refusals = self._refusals.refused(refusal, now, self.record.inventory.total)
         log.warning("creation refused", pool=self.record.name, reason=refusal.reason, why=refusal.message)
         self.wake.set()
 
-    async def _remove(self, instance: Instance, why: Why) -> None:
-        try:
-            if await self._writer.remove(self.pool, instance, self.record.inventory):
-                DRAINED.labels(self.record.name, why.value).inc()
-        finally:
-            self._removing.discard(instance.uid)
-            self.wake.set()
-
     async def _drop_finalizer(self, seen: Snapshot) -> None:
         """The pool may go only when an uncached list shows no VM that it owns."""
-        owned = await self._writer.owned(self.pool)
-        meta = self.pool.metadata
-        if owned:
-            self._retry_at = self.space.now() + 1.0
+        self._retry_at = self.space.now() + 1.0
+        if await self._writer.owned(self.pool):
             return
-        if names.FINALIZER_POOL in meta.finalizers:
-            left = [each for each in meta.finalizers if each != names.FINALIZER_POOL]
-            body = [
-                test("/metadata/finalizers", list(meta.finalizers)),
-                add("/metadata/finalizers", left),
-            ]
-            try:
-                await patch_pool(self.space.client, self.pool, body, StepName.POOL_FINALIZER)
-            except errors.NotFound:
-                self._gone = True
-            except errors.TestFailed:
-                self._retry_at = self.space.now() + 1.0
-                return
-            log.info("pool drained", pool=self.record.name, claimed=seen.counts[State.CLAIMED])
+        try:
+            if await finalizer.take_off(self.space.client, self.pool):
+                log.info("pool drained", pool=self.record.name, claimed=seen.counts[State.CLAIMED])
+        except errors.NotFound:
+            self._gone = True
+        except errors.TestFailed:
+            return
+        self._retry_at = 0.0
 
     # ---- status
 

@@ -96,6 +96,8 @@ def creations(seen: Snapshot) -> int:
     ]
     if (allowed := seen.brake.allows(seen.in_flight, seen.now)) is not None:
         bounds.append(allowed)
+    if seen.quota or seen.no_room:  # another one would only wait beside those that wait already
+        bounds.append(0)
     return max(0, min(bounds))
 
 
@@ -108,6 +110,8 @@ def _removals(seen: Snapshot) -> list[Remove]:
     if not seen.pool.spec.suspend:
         outdated = rollout.leaving(seen)
         chosen += [(each, Why.FAILED) for each in seen.failed]
+        # No node takes these, so that they would hold up their own correction.
+        chosen += [(each, Why.STALE) for each in seen.out_of_place if each not in outdated]
         chosen += [(each, Why.STALE if seen.is_stale(each) else Why.TOO_OLD) for each in outdated]
         spent = sum(each.state is not State.UNREADY for each in outdated)
         others = [each for each in surplus_order(seen) if each not in outdated]
@@ -143,6 +147,6 @@ def _deletion(seen: Snapshot) -> list[Action]:
     if ORPHAN in seen.pool.metadata.finalizers:
         return [DropFinalizer()]
     mine = (*seen.draining, *seen.failed, *surplus_order(seen))
-    if not mine and seen.creating == 0 and seen.handing_over == 0:
+    if not mine and not seen.going and seen.creating == 0 and seen.handing_over == 0:
         return [DropFinalizer()]
     return [*_grouped([(each, Why.POOL_DELETED) for each in mine[: _room(seen)]])]

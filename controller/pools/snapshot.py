@@ -26,6 +26,8 @@ class Snapshot:
     VMs stand here one by one only where the plan may remove them: `removable` while there are too many,
     `outdated` while some are to be replaced. `departing` are in flight still and on their way out by us.
     `known_revisions` are all that the present template's VMs may carry.
+    `no_room`: VMs of this revision wait for a node; `out_of_place` are those of another one that do. `going`
+    are the pool's own that are being deleted, `stuck` all that have been for too long.
     """
 
     pool: VirtualMachinePool
@@ -43,7 +45,12 @@ class Snapshot:
     missing: str = ""
     quota: str = ""
     denied: str = ""
+    removal_denied: str = ""
     unschedulable: int = 0
+    no_room: bool = False
+    out_of_place: Sequence[Instance] = ()
+    going: Sequence[Instance] = ()
+    stuck: Sequence[Instance] = ()
     failed: Sequence[Instance] = ()
     draining: Sequence[Instance] = ()
     removable: Sequence[Instance] = ()

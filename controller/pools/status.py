@@ -3,9 +3,11 @@
 It holds times, never ages: a status that ticks is a write every pass.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from controller.claims.patches import timestamp
+from controller.machines.inventory import Instance
 from controller.pools import rollout
 from controller.pools.changes import changed
 from controller.pools.plan import surplus, wanted
@@ -28,6 +30,7 @@ _COUNTED = {
     "failed": (State.FAILED,),
 }
 _UNCLAIMED = (State.PROVISIONING, State.WAKING, State.WARM, State.UNREADY, State.STANDBY)
+NAMED = 5  # VMs that a message names
 LATE_FACTOR = 2.0  # times the p95 boot time: Warm=False is for pools that are late, not for every refill
 FIRST_PATIENCE = 60.0  # s before a pool without a measured boot counts as late
 
@@ -91,6 +94,8 @@ def hindrance(seen: Snapshot) -> str:
         return "spec.suspend is true"
     if seen.missing:
         return seen.missing
+    if seen.trouble is not None:
+        return seen.trouble.message
     if seen.brake.open:
         return _brake_sentence(seen)
     verdict = capacity_available(seen)
@@ -183,6 +188,10 @@ def degraded(seen: Snapshot) -> Verdict:
         return Truth.TRUE, PoolReason.BRAKE_OPEN, _brake_sentence(seen)
     if seen.denied:
         return Truth.TRUE, PoolReason.API_REFUSED, f"hand-overs are refused: {seen.denied}"
+    if seen.removal_denied:
+        return Truth.TRUE, PoolReason.API_REFUSED, f"removals are refused: {seen.removal_denied}"
+    if seen.stuck:
+        return Truth.TRUE, PoolReason.VMS_STUCK, stuck(seen)
     if seen.brake.failures:
         return (
             Truth.TRUE,
@@ -203,12 +212,30 @@ def capacity_available(seen: Snapshot) -> Verdict:
             f"{seen.unschedulable} VMs wait for a node with room: add nodes, or lower warm.replicas",
         )
     if wanted(seen) > 0 and seen.total >= limits.max_replicas:
-        return (
-            Truth.FALSE,
-            PoolReason.MAX_REPLICAS_REACHED,
-            f"limits.maxReplicas ({limits.max_replicas}) is reached: raise it, or release claims",
-        )
+        reached = f"limits.maxReplicas ({limits.max_replicas}) is reached{_ending(seen)}"
+        return Truth.FALSE, PoolReason.MAX_REPLICAS_REACHED, f"{reached}: raise it, or release claims"
     return Truth.TRUE, PoolReason.BELOW_LIMITS, "another VM may be made"
+
+
+def _ending(seen: Snapshot) -> str:
+    ending = seen.counts[State.TERMINATING]
+    return f", with {ending} VMs that are being deleted" if ending else ""
+
+
+def stuck(seen: Snapshot) -> str:
+    """Which VMs are being deleted and do not go, and what holds them."""
+    holders = sorted({held for each in seen.stuck for held in each.vm.metadata.finalizers})
+    return (
+        f"{len(seen.stuck)} VMs are being deleted and do not go: {_named(seen.stuck)}; they count until "
+        f"their finalizers ({', '.join(holders) or 'none'}) are taken off (does KubeVirt run?)"
+    )
+
+
+def _named(instances: Sequence[Instance]) -> str:
+    """The first few by name."""
+    found = sorted(each.name for each in instances)
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return ", ".join(found[:NAMED]) + more
 
 
 def remains(seen: Snapshot) -> str:
@@ -217,7 +244,10 @@ def remains(seen: Snapshot) -> str:
     claimed = seen.counts[State.CLAIMED]
     stay = f"; {claimed} claimed VMs stay with their claims until those are deleted" if claimed else ""
     waits = f"; {seen.pending} claims go on waiting for a pool of this name" if seen.pending else ""
-    return f"being deleted: {unclaimed} unclaimed VMs are to go first{stay}{waits}"
+    going = f"; {len(seen.going)} of its VMs are on their way out: {_named(seen.going)}" if seen.going else ""
+    held = f"; {stuck(seen)}" if seen.stuck else ""
+    refused = f"; removals are refused: {seen.removal_denied}" if seen.removal_denied else ""
+    return f"being deleted: {unclaimed} unclaimed VMs are to go first{refused}{going}{held}{stay}{waits}"
 
 
 def stopped(before: Json, namespace: str, name: str, now: float) -> Json:

@@ -75,7 +75,7 @@ class VirtualPool:
             vms=None,
             executor=None,
             now=lambda: self.now,
-            desk=SimpleNamespace(missing=""),
+            desk=SimpleNamespace(missing="", stuck_after=300.0),
         )
         self.loop = PoolLoop(cast("Namespace", space), self.record, 10.0, 300.0)
         self._configure()
@@ -223,7 +223,7 @@ class VirtualPool:
 
     def _remove(self, instance: Instance, why: Why, seen: Snapshot) -> None:
         self.inventory.reserve(instance, "drain")
-        self.loop._removing.add(instance.uid)
+        self.loop._removals.under_way.add(instance.uid)
         self.removed.append((self.now, instance.name, why))
         if instance.state is State.WARM and why is not Why.SURPLUS and self.ready < floor(seen):
             self.complaints.append(
@@ -244,7 +244,7 @@ class VirtualPool:
 
         def gone() -> None:
             self.inventory.forget(instance.uid)
-            self.loop._removing.discard(instance.uid)
+            self.loop._removals.under_way.discard(instance.uid)
 
         self._later(marked)
 

@@ -103,6 +103,30 @@ def test_a_bind_ends_the_row_of_setbacks(space: Space) -> None:
     assert space.record.setbacks == 0
 
 
+def test_after_a_setback_one_alone_is_tried_and_the_others_when_it_went_well(space: Space) -> None:
+    for chosen in space.assignments(4):
+        space.ends(chosen, Outcome.NOT_APPLIED)
+    space.ring()
+    [probe] = space.router.assign(space.record, 4)
+    assert list(space.router.assign(space.record, 4)) == [], "while it is under way nobody else is"
+    space.ends(probe, Outcome.BOUND)
+    space.router.claim_gone(probe.entry.claim)
+    assert len(list(space.router.assign(space.record, 4))) == 3
+
+
+def test_a_webhook_that_does_not_answer_is_told_when_it_is_no_blip(space: Space) -> None:
+    [chosen] = space.assignments(1)
+    told = []
+    for _ in range(4):
+        space.ends(chosen, Outcome.NOT_APPLIED, "failed calling webhook")
+        told.append(space.record.denied)
+        space.ring()
+        [chosen] = space.router.assign(space.record, 1)
+    assert told == ["", "", "", "failed calling webhook"]
+    space.ends(chosen, Outcome.BOUND)
+    assert space.record.denied == ""
+
+
 def test_the_end_of_a_short_hold_does_not_end_a_long_one(space: Space) -> None:
     first, second = space.assignments(2)
     space.ends(first, Outcome.DENIED, "not on Fridays")

@@ -340,7 +340,23 @@ def test_a_releasing_claim_whose_vm_is_gone_says_so_too() -> None:
 
 
 def test_a_releasing_claim_waits_for_a_vm_that_is_going() -> None:
-    assert _plan(make_bound_claim(phase="Releasing"), vm=GOING) == NOTHING
+    """Its end is an event; until it counts as one that does not go, there is nothing to say."""
+    assert _plan(make_bound_claim(phase="Releasing"), vm=GOING, stuck_after=60.0) == Plan(None, NOW + 59)
+
+
+def test_a_releasing_claim_whose_vm_does_not_go_says_so_once_and_what_holds_it() -> None:
+    held = msgspec.structs.replace(
+        GOING, metadata=msgspec.structs.replace(GOING.metadata, finalizers=["kubevirt.io/vm"])
+    )
+    told = _plan(make_bound_claim(phase="Releasing"), vm=held, stuck_after=0.5).action
+    assert isinstance(told, Refresh)
+    ready = _condition(told.status, "Ready")
+    said = f"VM pool-aaaaa has been under deletion since {at(-1)} and does not go"
+    assert ready["message"] == f"{said}: its finalizers are kubevirt.io/vm"
+    again = make_condition("Ready", "False", reason=ready["reason"], message=ready["message"])
+    bound = make_condition("Bound", since=-30, reason="HandedOver", message="VM pool-aaaaa was handed over")
+    claim = make_bound_claim(phase="Releasing", conditions=[bound, again])
+    assert _plan(claim, vm=held, stuck_after=0.5) == NOTHING
 
 
 def test_a_releasing_claim_that_is_going_writes_no_last_status() -> None:

@@ -392,3 +392,15 @@ def test_sweeping_forgets_neither_who_is_warm_nor_when_to_look() -> None:
         inventory.forget(_warm(inventory, f"vm-{number}", age=1).uid)
     assert _taken(inventory) == ["stays"]
     assert inventory.tick(NOW + RULE.deadline) == [late]
+
+
+def test_a_step_that_ends_on_a_vm_that_was_away_meanwhile_does_not_end_a_later_one() -> None:
+    """Its labels were stripped and put back: it left the watch and came again as itself."""
+    inventory = _inventory()
+    before = inventory.observe(make_vm(), make_vmi(), None, NOW)
+    assert inventory.take("hand-over") is before
+    inventory.forget(before.uid)
+    again = inventory.observe(make_vm(), make_vmi(), None, NOW)
+    assert inventory.take("hand-over") is again
+    inventory.release(before)
+    assert (inventory.idle(State.WARM), again.busy) == (0, "hand-over")

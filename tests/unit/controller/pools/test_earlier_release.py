@@ -32,7 +32,12 @@ recorded = pytest.mark.parametrize("case", RECORDED, ids=lambda case: str(case["
 def new_controller(pool: Json, vms: list[Json]) -> PoolLoop:
     """This release's loop, which has read these objects and whose first pass begins."""
     space = SimpleNamespace(
-        client=None, name="ns", vms=None, executor=None, now=lambda: NOW, desk=SimpleNamespace(missing="")
+        client=None,
+        name="ns",
+        vms=None,
+        executor=None,
+        now=lambda: NOW,
+        desk=SimpleNamespace(missing="", stuck_after=300.0),
     )
     parsed = parse_pool(pool)
     inventory = Inventory(parsed.metadata.uid)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from types import SimpleNamespace
 from typing import cast
 
@@ -17,9 +16,10 @@ from controller.machines.inventory import Inventory
 from controller.machines.readiness import ReadinessRule
 from controller.machines.revision import revision
 from controller.pools.brake import BrakeState
-from controller.pools.execute import Refusal
-from controller.pools.loop import REFUSED_PAUSE, PoolLoop
+from controller.pools.loop import PoolLoop
 from controller.pools.plan import Remove, plan
+from controller.pools.refusals import Refusal, Refusals
+from controller.pools.snapshot import Trouble
 from crds import names
 from crds.conditions import PoolReason
 from crds.pool import ClaimOrder, VirtualMachinePool
@@ -29,7 +29,12 @@ from tests.support.builders import NOW, POOL_UID, make_pool, make_template, make
 @pytest.fixture
 def loop() -> PoolLoop:
     space = SimpleNamespace(
-        client=None, name="ns", vms=None, executor=None, now=lambda: NOW, desk=SimpleNamespace(missing="")
+        client=None,
+        name="ns",
+        vms=None,
+        executor=None,
+        now=lambda: NOW,
+        desk=SimpleNamespace(missing="", stuck_after=300.0),
     )
     inventory = Inventory(POOL_UID)
     inventory.configure(ReadinessRule(), ClaimOrder.OLDEST, NOW)
@@ -163,7 +168,7 @@ async def test_a_pass_that_fails_is_made_again_though_nothing_changes(
 ) -> None:
     api, said = Refusing(3, error), []
     monkeypatch.setattr(loop, "_adopt", api.adopt)
-    monkeypatch.setattr(loop._reporter, "soon", lambda: said.append(loop._trouble))
+    monkeypatch.setattr(loop._reporter, "soon", lambda: said.append(loop._refusals.trouble))
     running = asyncio.create_task(loop.run())
     async with asyncio.timeout(5):
         await api.adopted.wait()
@@ -175,27 +180,27 @@ async def test_a_pass_that_fails_is_made_again_though_nothing_changes(
 async def test_a_failed_pass_of_a_pool_whose_template_was_bad_once_is_no_trouble_for_ever(
     loop: PoolLoop,
 ) -> None:
-    loop._retry_at = math.inf  # as a template that nobody can make a VM of leaves it
+    loop._refusals = Refusals().failed(Trouble(PoolReason.TEMPLATE_INVALID, "no domain"))
     loop._generation = loop.pool.metadata.generation
     loop._reporter.soon = lambda: None  # type: ignore[method-assign]  # nothing is written here
     await loop._falter(PoolReason.API_REFUSED, "not ready", 1)
     loop._read_template()
-    assert loop._trouble is None
+    assert loop._refusals.trouble is None
 
 
 async def test_a_refusal_long_after_another_is_no_reason_for_a_longer_pause(loop: PoolLoop) -> None:
-    answers = iter(
-        [Refusal(PoolReason.API_REFUSED, "no")] * 3 + [None, Refusal(PoolReason.API_REFUSED, "no")]
-    )
+    no = Refusal(PoolReason.API_REFUSED, "no")
+    answers = iter([no, no, None, no])
     loop._writer.create = lambda *_, **__: _answered(next(answers))  # type: ignore[method-assign]
-    loop._planned = 5
+    loop._planned = 4
     pauses = []
-    for _ in range(5):
+    for _ in range(4):
+        loop._refusals = loop._refusals.again()
         await loop._create_one(loop._snapshot())
-        pauses.append(loop._retry_at - NOW)
-    grown, again = pauses[2], pauses[4]
-    assert grown > 3 * REFUSED_PAUSE[0]
-    assert again < 1.2 * REFUSED_PAUSE[0]
+        pauses.append(loop._refusals.retry_at - NOW)
+    first, grown, _, again = pauses
+    assert grown > 1.5 * first
+    assert again < 1.2 * first
 
 
 async def _answered(refusal: Refusal | None) -> Refusal | None:

@@ -41,6 +41,28 @@ def _instances(state: State, *names: str, age: float = 600.0) -> list[Instance]:
     return [make_instance(name, state, age=age) for name in names]
 
 
+# ---- no room
+
+
+def test_while_vms_wait_for_a_node_no_more_are_made() -> None:
+    assert _created(make_snapshot(provisioning=1, no_room=True, unschedulable=1)) == 0
+    assert _created(make_snapshot(provisioning=1, unschedulable=1)) == 2, (
+        "those of another template do not count"
+    )
+
+
+def test_vms_of_an_older_template_that_no_node_took_are_removed() -> None:
+    stuck = _instances(State.PROVISIONING, "a", "b")
+    assert _removed(make_snapshot(provisioning=2, out_of_place=stuck)) == ["a", "b"]
+
+
+def test_a_pool_that_goes_waits_for_its_vms_on_their_way_out() -> None:
+    ending = _instances(State.TERMINATING, "a")
+    going = make_pool(deleting=True)
+    assert plan(make_snapshot(going, terminating=1, going=ending)) == []
+    assert plan(make_snapshot(going, terminating=1)) == [DropFinalizer()], "a claimed one is its claim's"
+
+
 # ---- without KubeVirt
 
 
