@@ -15,6 +15,7 @@ from controller.claims.world import World
 from controller.kube import errors
 from controller.kube.client import Priority
 from controller.pools.loop import RESYNC, PoolLoop
+from controller.pools.report import conceal
 from crds import names
 from crds.conditions import PoolCondition, PoolReason
 from crds.pool import parse_pool
@@ -143,6 +144,8 @@ class PoolHost:
             del self._buried[next(iter(self._buried))]
         if (task := self._tasks.pop(uid, None)) is not None:
             task.cancel()
+        if name not in self._world.space(namespace).router.pools:
+            conceal(namespace, name)
 
     def _misfit(self, body: Mapping[str, Any], why: str, known: _Known | None) -> None:
         """Tell its claims and the pool itself, once: our own write comes back as a change."""

@@ -52,6 +52,12 @@ def expose(seen: Snapshot) -> None:
     WARM_TARGET.labels(meta.namespace, meta.name, "replicas").set(seen.target)
 
 
+def conceal(namespace: str, pool: str) -> None:
+    """A pool that is gone has no figures: else its last ones would be shown until the process ends."""
+    for gauge in (WARM, WARM_TARGET):
+        gauge.remove_by_labels({"namespace": namespace, "pool": pool})
+
+
 class Reporter:
     """`compute(before)` gives the status of the moment; `gone` is told when a read shows no such pool."""
 

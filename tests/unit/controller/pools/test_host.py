@@ -9,10 +9,12 @@ from typing import Any, cast
 import msgspec
 import orjson
 import pytest
+from prometheus_client import generate_latest
 
 from controller.claims.world import World
 from controller.kube.client import ApiClient
 from controller.kube.objects import ObjectMeta
+from controller.metrics import WARM, WARM_TARGET
 from controller.pools.host import PoolHost
 from controller.pools.loop import PoolLoop
 from tests.support.builders import NAMESPACE, make_claim, make_pool
@@ -208,3 +210,29 @@ def meta_of(number: int) -> ObjectMeta:
     return ObjectMeta(
         name=f"c{number}", namespace=NAMESPACE, uid=f"c{number}", resource_version=str(number + 1)
     )
+
+
+def shown(pool: str) -> bool:
+    return f'pool="{pool}"' in generate_latest().decode()
+
+
+async def test_a_pool_that_is_gone_has_no_figures_any_more(world: World, begun: list[str]) -> None:
+    host = PoolHost(world, 1.0)
+    for name in ("measured", "other"):
+        host.observe("ADDED", stored(name))
+        WARM.labels(NAMESPACE, name, "Warm").set(3)
+        WARM_TARGET.labels(NAMESPACE, name, "replicas").set(3)
+    host.observe("DELETED", stored("measured", 2))
+    assert (shown("measured"), shown("other")) == (False, True)
+    assert begun == []
+
+
+async def test_the_figures_of_a_namesake_that_has_come_already_stay(world: World) -> None:
+    host = PoolHost(world, 1.0)
+    old, new = stored("twice"), stored("twice", 5)
+    new["metadata"]["uid"] = "another-uid"
+    host.observe("ADDED", old)
+    host.observe("ADDED", new)
+    WARM.labels(NAMESPACE, "twice", "Warm").set(3)
+    host.observe("DELETED", stored("twice", 6))
+    assert shown("twice")
