@@ -77,19 +77,28 @@ class Freshness:
         )
 
     def outdated(self, inventory: Inventory, found: Revisions, now: float) -> list[Instance]:
-        """The VMs that are to be replaced and on which nothing of ours is under way."""
+        """The VMs that are to be replaced and on which nothing of ours is under way.
+
+        Whatever the strategy: those that no node has room for and that are of another template. They count as
+        booting, and would keep the template that was put right from ever being made.
+        """
         standard = self.standard
         stale = found.stale > 0 and standard.replaces_stale
         if not stale and now < self.look_at:
-            return []
+            return [each for each in self._stranded(inventory) if not each.busy] if found.stale else []
         walked = [each for state in STOCK for each in inventory.by_state[state].values()]
-        aged = {each.uid for each in walked if standard.expires(each) <= now}
+        going = {each.uid for each in walked if standard.expires(each) <= now}
+        going |= {each.uid for each in self._stranded(inventory)}
         self.look_at = self._next(walked, now)
         return [
             each
             for each in walked
-            if not each.busy and (each.uid in aged or (stale and standard.stale(revision_of(each))))
+            if not each.busy and (each.uid in going or (stale and standard.stale(revision_of(each))))
         ]
+
+    def _stranded(self, inventory: Inventory) -> list[Instance]:
+        booting = inventory.by_state[State.PROVISIONING].values()
+        return [e for e in booting if e.derived.unschedulable and self.standard.stale(revision_of(e))]
 
     def _next(self, walked: list[Instance], now: float) -> float:
         """When the first of these, or of those that will be made, is too old: past if one is."""

@@ -37,10 +37,12 @@ def leaving(seen: Snapshot) -> list[Instance]:
         return []
     if recreates(seen):
         return sorted(filter(seen.is_stale, seen.outdated), key=_oldest_first)
-    unready = [each for each in seen.outdated if each.state is State.UNREADY]
-    booting = sorted((e for e in seen.outdated if e.state is State.PROVISIONING), key=_oldest_first)
+    idle = [e for e in seen.outdated if e.state is State.UNREADY or e.derived.unschedulable]
+    booting = sorted(
+        (e for e in seen.outdated if e.state is State.PROVISIONING and e not in idle), key=_oldest_first
+    )
     ready = sorted((e for e in seen.outdated if e.state in {State.WARM, State.STANDBY}), key=_oldest_first)
-    return [*unready, *booting[_needed(seen, len(booting)) :], *ready[: max(0, seen.ready - floor(seen))]]
+    return [*idle, *booting[_needed(seen, len(booting)) :], *ready[: max(0, seen.ready - floor(seen))]]
 
 
 def _needed(seen: Snapshot, booting: int) -> int:

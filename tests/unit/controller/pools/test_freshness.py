@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from controller.machines.inventory import Inventory
+from controller.machines.objects import VirtualMachine, VirtualMachineInstance
 from controller.machines.readiness import ReadinessRule
 from controller.machines.revision import revision
 from controller.pools.freshness import JITTER, Freshness, Revisions, Standard
 from crds import names
 from crds.pool import ClaimOrder, VirtualMachinePool
 from statemachines.instance import State
-from tests.support.builders import NOW, make_instance, make_pool, make_vm, make_vmi
+from tests.support.builders import NOW, make_condition, make_instance, make_pool, make_vm, make_vmi
 
 Json = dict[str, Any]
 ROLLING: Json = {"type": "RollingUpdate"}
@@ -107,7 +108,12 @@ def test_one_that_is_too_old_is_told_again_until_it_is_gone() -> None:
 
 
 class Unwalkable(dict[State, Any]):
+    def __init__(self, booting: Json | None = None) -> None:
+        self._booting = booting
+
     def __getitem__(self, state: State) -> Any:
+        if state is State.PROVISIONING and self._booting is not None:
+            return self._booting
         raise AssertionError("walked over the VMs")
 
 
@@ -134,8 +140,30 @@ def test_without_an_age_there_is_nothing_to_look_for() -> None:
     assert freshness.look_at == float("inf")
 
 
-def test_replenishing_pools_walk_over_nothing_though_old_ones_are_there() -> None:
+def test_replenishing_pools_walk_over_none_but_those_that_boot_though_old_ones_are_there() -> None:
     inventory, freshness = standing(a={}), fresh(make_pool())
     outdated(freshness, inventory)
-    inventory.by_state = Unwalkable()
+    inventory.by_state = Unwalkable(booting={})
     assert outdated(freshness, inventory) == set()
+
+
+def stranded(name: str, **labels: str | None) -> tuple[VirtualMachine, VirtualMachineInstance]:
+    """A VM that no node has room for."""
+    scheduled = make_condition("PodScheduled", status="False", reason="Unschedulable", message="no room")
+    return make_vm(name, labels=labels), make_vmi(name, phase="Pending", conditions=[scheduled])
+
+
+@pytest.mark.parametrize("kind", ["RollingUpdate", "Recreate", "Replenish"])
+@pytest.mark.parametrize("age", [None, "1h"])
+def test_one_of_another_template_that_no_node_has_room_for_is_outdated_whatever_the_strategy_is(
+    kind: str, age: str | None
+) -> None:
+    """They counted as booting: the template that was put right was never made, and claims waited for ever."""
+    inventory = standing()
+    for vm, vmi in (stranded("theirs"), stranded("ours", **CURRENT)):
+        inventory.observe(vm, vmi, None, NOW)
+    pool = make_pool(update={"type": kind}, max_warm_age=age)
+    assert inventory.count(State.PROVISIONING) == 2
+    assert outdated(fresh(pool), inventory) == {"theirs"}
+    inventory.reserve(inventory.instances[make_vm("theirs").metadata.uid], "drain")
+    assert outdated(fresh(pool), inventory) == set()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.machines.instance import Derived
 from controller.machines.inventory import Instance
 from controller.pools.brake import BrakeState
 from controller.pools.freshness import Revisions
@@ -256,3 +257,19 @@ def test_every_reason_of_a_removal_is_a_label_of_the_metric() -> None:
         "surplus",
         "pool-deleted",
     }
+
+
+@pytest.mark.parametrize("kind", ["RollingUpdate", "Replenish"])
+def test_boots_that_no_node_has_room_for_make_place_at_once_though_claims_wait(kind: str) -> None:
+    stranded = old("a", "b", "c", state=State.PROVISIONING)
+    for each in stranded:
+        each.derived = Derived(State.PROVISIONING, "no room", unschedulable=True)
+    found = seen(
+        stranded,
+        pool=make_pool(update={"type": kind}),
+        pending=5,
+        backorders=5,
+        unschedulable=3,
+        lead_time=(1.0, 2.0),
+    )
+    assert removed(found) == {"stale": ["a", "b", "c"]}
