@@ -15,6 +15,7 @@ from ssl import SSLContext
 from typing import Any
 
 import structlog
+import yaml
 from kubernetes import client as official
 from kubernetes import config as loader
 
@@ -81,8 +82,11 @@ def load_config(kubeconfig: str | None = None) -> ClusterConfig:
     kubeconfig = kubeconfig or os.environ.get("KUBECONFIG")
     try:
         if kubeconfig or "KUBERNETES_SERVICE_HOST" not in os.environ:
-            _load_kube_config(kubeconfig, client_configuration=configuration, persist_config=False)
-            namespace = _context_namespace(kubeconfig)
+            context = _first_current(kubeconfig)
+            _load_kube_config(
+                kubeconfig, context=context, client_configuration=configuration, persist_config=False
+            )
+            namespace = _context_namespace(kubeconfig, context)
         else:
             _load_incluster_config(configuration)
             namespace = _NAMESPACE_FILE.read_text().strip()
@@ -105,9 +109,19 @@ def _bearer(configuration: Any) -> str | None:
     return str(token).strip() if token else None
 
 
-def _context_namespace(kubeconfig: str | None) -> str:
-    _, active = _list_contexts(kubeconfig)
-    return str(active["context"].get("namespace") or "default")
+def _first_current(kubeconfig: str | None) -> str | None:
+    """The context that kubectl takes: the first that any of the files names. The client takes the last."""
+    for each in filter(os.path.isfile, (kubeconfig or "").split(os.pathsep)):
+        current = (yaml.safe_load(Path(each).read_text(encoding="utf-8")) or {}).get("current-context")
+        if current:
+            return str(current)
+    return None
+
+
+def _context_namespace(kubeconfig: str | None, context: str | None) -> str:
+    contexts, active = _list_contexts(kubeconfig)
+    chosen = next((each for each in contexts if each["name"] == context), active)
+    return str(chosen["context"].get("namespace") or "default")
 
 
 def _ssl_context(configuration: Any) -> SSLContext:

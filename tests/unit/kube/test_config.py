@@ -47,6 +47,22 @@ async def test_a_token_and_a_namespace_are_read_from_a_kubeconfig(tmp_path: Path
     assert "secret" not in repr(config)
 
 
+def test_of_several_files_the_first_current_context_counts_as_it_does_for_kubectl(tmp_path: Path) -> None:
+    files = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        server = {"server": f"http://{name}"}
+        path = Path(kubeconfig(folder, cluster=server, user={"token": name}, namespace=f"in-{name}"))
+        content = path.read_text()
+        for word in ("c", "k", "u"):
+            content = content.replace(f": {word}\n", f": {word}-{name}\n")
+        path.write_text(content)
+        files.append(str(path))
+    config = load_config(":".join(files))
+    assert (config.server, config.namespace) == ("http://one", "in-one")
+
+
 def test_the_namespace_is_default_if_the_context_has_none(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, cluster={"server": "http://x"}, user={"token": "t"})
     assert load_config(path).namespace == "default"
