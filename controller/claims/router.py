@@ -295,7 +295,7 @@ class Router:
         if found is None:
             return None
         owner = controller_reference(found.metadata)
-        return found if owner is None or owner.uid == vm.metadata.uid else None
+        return found if owner is not None and owner.uid == vm.metadata.uid else None
 
     def _node(self, vm: VirtualMachine) -> Node | None:
         guest = self.vmis.get(vm.metadata.name)

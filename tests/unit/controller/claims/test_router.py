@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -430,6 +431,16 @@ def test_a_guest_that_comes_after_its_vm_makes_it_warm(desk: Desk) -> None:
 def test_the_guest_of_a_namesake_is_not_the_vms(desk: Desk) -> None:
     record = desk.pool()
     desk.router.vmi_seen(make_vmi("a", vm_uid="earlier-uid"))
+    desk.router.vm_seen(make_vm("a"))
+    assert record.inventory.count(State.WARM) == 0
+
+
+def test_a_guest_that_nothing_owns_is_not_the_vms(desk: Desk) -> None:
+    """KubeVirt's guests name their VM. Whoever may make guests could put another machine in its place."""
+    record = desk.pool()
+    guest = make_vmi("a")
+    replace = msgspec.structs.replace
+    desk.router.vmi_seen(replace(guest, metadata=replace(guest.metadata, owner_references=[])))
     desk.router.vm_seen(make_vm("a"))
     assert record.inventory.count(State.WARM) == 0
 
