@@ -60,6 +60,8 @@ def test_helm_finds_nothing_to_complain_about() -> None:
         "settings.brakeDelay=10 minutes",
         "image.pullPolicy=Sometimes",
         "crds.install=maybe",
+        "admissionPolicy.exempt=me",
+        "admissionPolicy.create=maybe",
     ],
 )
 def test_helm_refuses_a_value_that_means_nothing(value: str) -> None:
@@ -180,6 +182,38 @@ def may(kubectl: Kubectl, verb: str, what: str) -> bool:
         return kubectl("auth", "can-i", *arguments, f"--subresource={subresource}").strip() == "yes"
     except KubectlError:  # "no" is exit code 1
         return False
+
+
+# ---- policies
+
+POLICY = "ValidatingAdmissionPolicy"
+
+
+def test_each_policy_is_bound_and_exempts_the_releases_own_account() -> None:
+    for release, account in (("bullpen", "bullpen"), ("trial", "trial-bullpen")):
+        found = objects(rendered(release=release, namespace="home"))
+        policies = [each for each in found if each["kind"] == POLICY]
+        bound = {each["spec"]["policyName"] for each in found if each["kind"] == f"{POLICY}Binding"}
+        assert bound == {each["metadata"]["name"] for each in policies}
+        assert len(bound) == 4
+        for each in policies:
+            assert each["spec"]["failurePolicy"] == "Fail"
+            [exempt] = [one for one in each["spec"]["matchConditions"] if one["name"] == "not-exempt"]
+            assert f'"system:serviceaccount:home:{account}"' in exempt["expression"]
+
+
+def test_others_can_be_exempted_and_nobody_need_be() -> None:
+    more = rendered(
+        "--set", "admissionPolicy.exemptUsers={backup}", "--set", "admissionPolicy.exemptGroups={ops}"
+    )
+    assert more.count('"backup"') == more.count('["ops"]') == 4
+    none = rendered("--set-json", "admissionPolicy.exemptGroups=[]")
+    assert "request.userInfo.groups" not in none
+
+
+def test_policies_and_roles_for_people_can_be_left_to_others() -> None:
+    assert POLICY not in rendered("--set", "admissionPolicy.create=false")
+    assert "aggregate-to" not in rendered("--set", "userRoles.create=false")
 
 
 # ---- pods

@@ -13,9 +13,11 @@ import pytest
 
 from e2e.install import ROOT
 from e2e.specs.installation import CHART, NAMESPACE, RELEASE, HelmError, Installation, helm
+from e2e.specs.people import POOLS, settle
 from e2e.specs.words import condition, full, make_claim, make_pool, names, vm_of, wait
 from e2e.tools.programs import find_or_build
 from tests.support.kubectl import Kubectl
+from tests.support.site import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.usefixtures("collected")]
 PAGE = ROOT / "docs" / "uninstall.md"
@@ -130,6 +132,23 @@ def test_what_kubectl_applied_is_taken_away_by_kubectl(
     shell(uninstall.replace("--set", f"{' '.join(bullpen.values)} --set"))
     assert kubectl("get", "deployment,role", "-n", NAMESPACE, "-o", "name") == ""
     assert set(bullpen.definitions()) <= names(kubectl, namespace, "crd")
+
+
+def test_a_namespaces_administrator_takes_the_finalizer_off_once_no_controller_runs(
+    kubectl: Kubectl, namespace: str, bullpen: Installation, tmp_path: Path
+) -> None:
+    owner = settle(kubectl, namespace, "owner", ["admin"], tmp_path)
+    make_pool(kubectl, namespace, "ci", warm=1)
+    full(kubectl, namespace, "ci", 1)
+    until("aggregated", lambda: owner.get(POOLS, "ci").status, lambda status: status == 200)
+    freed = {"metadata": {"finalizers": None}}
+    assert owner.patch(POOLS, "ci", freed).status == 403
+    kept = owner.delete(POOLS, "ci", "Orphan")
+    assert (kept.status, "takes the right to delete VMs" in kept.message) == (403, True)
+    bullpen.stop_controller()
+    assert owner.delete(POOLS, "ci").ok
+    assert owner.patch(POOLS, "ci", freed).ok
+    wait(kubectl, namespace, "wp/ci", "delete")
 
 
 def test_the_page_says_what_the_pool_says(
