@@ -187,13 +187,14 @@ def may(kubectl: Kubectl, verb: str, what: str) -> bool:
 # ---- policies
 
 POLICY = "ValidatingAdmissionPolicy"
+BINDING = f"{POLICY}Binding"
 
 
 def test_each_policy_is_bound_and_exempts_the_releases_own_account() -> None:
     for release, account in (("bullpen", "bullpen"), ("trial", "trial-bullpen")):
         found = objects(rendered(release=release, namespace="home"))
         policies = [each for each in found if each["kind"] == POLICY]
-        bound = {each["spec"]["policyName"] for each in found if each["kind"] == f"{POLICY}Binding"}
+        bound = {each["spec"]["policyName"] for each in found if each["kind"] == BINDING}
         assert bound == {each["metadata"]["name"] for each in policies}
         assert len(bound) == 4
         for each in policies:
@@ -209,6 +210,18 @@ def test_others_can_be_exempted_and_nobody_need_be() -> None:
     assert more.count('"backup"') == more.count('["ops"]') == 4
     none = rendered("--set-json", "admissionPolicy.exemptGroups=[]")
     assert "request.userInfo.groups" not in none
+
+
+def test_policies_are_for_the_namespaces_that_are_watched() -> None:
+    """Another release may look after the others."""
+    bindings = [
+        each for each in objects(rendered("--set", "watchNamespaces={one,two}")) if each["kind"] == BINDING
+    ]
+    assert len(bindings) == 4
+    for each in bindings:
+        [only] = each["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert only == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["one", "two"]}
+    assert "namespaceSelector" not in rendered()
 
 
 def test_policies_and_roles_for_people_can_be_left_to_others() -> None:
