@@ -144,13 +144,15 @@ class LeaderElection:
     async def _try_to_take(self) -> bool:
         lease = await self._read()
         if not (self._is_free(lease) or self._is_ours(lease)):
+            self._in_doubt = (
+                False  # it is another's by now: what we sent for an older version can't be applied
+            )
             return False
-        sent = self._clock()
-        self._in_doubt = True
+        sent, before, self._in_doubt = self._clock(), self._in_doubt, True
         try:
             taken = await self._put(lease, self._spec(lease, holder=self._identity))
         except (Conflict, AlreadyExists):
-            self._in_doubt = False
+            self._in_doubt = before  # somebody was faster: perhaps an earlier try of ours
             raise
         self._mine, self._stamp, self._in_doubt = taken, sent, False
         return True

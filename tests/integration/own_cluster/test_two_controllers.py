@@ -98,6 +98,25 @@ def test_the_second_takes_over_at_once_when_the_first_is_stopped(
     assert auditor.violations == []
 
 
+@pytest.mark.parametrize("moment", ['"event": "leading"', '"event": "compared"', '"event": "ready"'])
+def test_one_that_is_stopped_while_it_takes_over_leaves_it_to_the_next(
+    site: Site, auditor: AuditorThread, start: Start, moment: str
+) -> None:
+    first, second = start(), standby(start)
+    site.pool(warm=1)
+    site.until_warm(1)
+    assert first.stop() == 0
+    second.wait_until_says(moment)
+    assert second.stop() == 0
+    stopped = time.monotonic()
+    start()
+    assert time.monotonic() - stopped < LEASE, "nobody waits for a lease that nobody holds"
+    site.claim()
+    site.bound()
+    assert '"level": "error"' not in second.said
+    assert auditor.violations == []
+
+
 def test_after_a_clean_stop_a_pool_says_that_nobody_watches_it(
     site: Site, auditor: AuditorThread, start: Start
 ) -> None:

@@ -59,6 +59,9 @@ class Server:
         self.trip = 0.0
         self.broken: ApiError | None = None
         self.swallow = False  # apply, and lose the answer
+        self.held: list[tuple[str, bytes | None]] | None = (
+            None  # given up by who sent them, and applied later
+        )
         self.writes: list[tuple[str, float]] = []
 
     def store(self, spec: dict[str, Any]) -> bytes:
@@ -97,6 +100,9 @@ class Client:
     async def send(self, method: str, _: str, body: bytes | None = None, **__: object) -> bytes:
         if self.server.trip:
             await self.server.time.sleep(self.server.trip)
+        if self.server.held is not None and method != "GET":
+            self.server.held.append((method, body))
+            raise UnknownOutcome
         if self.cut_off:
             raise UnknownOutcome
         if self.server.broken is not None:
@@ -421,6 +427,37 @@ async def test_a_taking_that_was_cut_off_by_a_stop_is_given_back(
     waiting = two.start(two.election.acquire())
     await time.pass_(1.0)
     assert waiting.done(), "nobody waits for a lease that nobody knows to have"
+
+
+async def test_a_taking_that_is_applied_after_it_was_given_up_is_recognised_and_given_back_at_a_stop(
+    time: Time, server: Server, one: Machine, two: Machine
+) -> None:
+    server.store({"holderIdentity": "", "leaseDurationSeconds": 15})
+    server.held = []
+    taking = one.start(one.election.acquire())
+    await time.settle()
+    [late], server.held = server.held, None
+    real, conflicts = server.answer, 0
+
+    def answer(method: str, body: bytes | None) -> bytes:
+        nonlocal conflicts
+        if method == "PUT" and not conflicts:  # the first one lands between our next look and our next try
+            conflicts += 1
+            real(*late)
+        return real(method, body)
+
+    server.answer = answer  # type: ignore[method-assign]
+    taking.cancel()
+    with pytest.raises(Conflict):
+        await one.election._try_to_take()
+    assert server.lease is not None
+    assert server.lease["spec"]["holderIdentity"] == "one"
+    assert not one.leads
+    await one.election.release()
+    assert server.lease["spec"]["holderIdentity"] == ""
+    waiting = two.start(two.election.acquire())
+    await time.pass_(1.0)
+    assert waiting.done()
 
 
 async def test_a_standby_that_stops_leaves_the_leaders_lease_alone(
