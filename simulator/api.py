@@ -95,15 +95,23 @@ _versioned = msgspec.json.Decoder(_Versioned).decode
 _status = msgspec.json.Decoder(_Status).decode
 
 
+class ClusterError(Exception):
+    """No cluster is configured, or its configuration can't be read; the text says which."""
+
+
 def load_cluster(kubeconfig: str | Path | None = None) -> Cluster:
-    """Read the kubeconfig given, else KUBECONFIG, else the pod's own credentials."""
+    """Read the kubeconfig given, else KUBECONFIG, else the pod's own credentials. Raises ClusterError."""
     from kubernetes import client, config  # noqa: PLC0415 - slow to import, and only needed here
 
     found = client.Configuration()
-    if kubeconfig is None:
-        config.load_config(client_configuration=found)  # type: ignore[no-untyped-call] # the package has none
-    else:
-        config.load_kube_config(str(kubeconfig), client_configuration=found)  # type: ignore[no-untyped-call]
+    try:
+        if kubeconfig is None:
+            config.load_config(client_configuration=found)  # type: ignore[no-untyped-call] # it has no types
+        else:
+            config.load_kube_config(str(kubeconfig), client_configuration=found)  # type: ignore[no-untyped-call]
+    except Exception as error:  # the package lets its parsers' exceptions through
+        where = kubeconfig or "KUBECONFIG, ~/.kube/config or a pod's credentials"
+        raise ClusterError(f"no usable cluster configuration in {where}: {error}") from error
     context = None
     if found.host.startswith("https"):
         context = ssl.create_default_context(cafile=found.ssl_ca_cert)

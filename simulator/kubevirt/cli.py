@@ -12,7 +12,7 @@ from typing import Final
 import uvloop
 
 from crds.durations import seconds
-from simulator.api import Api, ApiError, load_cluster
+from simulator.api import Api, ApiError, Cluster, ClusterError, load_cluster
 from simulator.kubevirt.behaviour import KNOWN_INSTANCETYPES, MISSING, Defaults, Failure, Profile
 from simulator.kubevirt.distributions import FORMS, REALISTIC, parse
 from simulator.kubevirt.hands import Hands
@@ -121,20 +121,20 @@ def run(options: argparse.Namespace) -> int:
         format="%(asctime)s simulator %(levelname)s %(message)s",
     )
     try:
-        defaults = defaults_of(options)
-    except ValueError as error:
+        defaults, cluster = defaults_of(options), load_cluster(options.kubeconfig)
+    except (ValueError, ClusterError) as error:
         log.error("%s", error)
         return 2
-    return uvloop.run(_serve(options, defaults))
+    return uvloop.run(_serve(options, defaults, cluster))
 
 
-async def _serve(options: argparse.Namespace, defaults: Defaults) -> int:
+async def _serve(options: argparse.Namespace, defaults: Defaults, cluster: Cluster) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     random = Random()
     placement = Placement(options.nodes, random)
-    async with Api(load_cluster(options.kubeconfig)) as api:
+    async with Api(cluster) as api:
         hands = Hands(api, placement, options.writes_in_flight)
         world = World(api, hands, defaults, random)
         nodes = Nodes(api, placement) if options.nodes else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,16 @@ def test_a_flag_that_makes_no_sense_is_refused_with_what_would(
 def test_a_time_that_cannot_be_read_ends_it_with_a_sentence(caplog: pytest.LogCaptureFixture) -> None:
     assert main(["kubevirt", "--boot", "soon"]) == 2
     assert "soon" in caplog.text
+
+
+def test_a_cluster_that_is_not_there_ends_it_with_a_sentence(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("clusters: [")
+    for path in (tmp_path / "nothing", broken):
+        assert main(["kubevirt", "--kubeconfig", str(path)]) == 2
+        assert f"no usable cluster configuration in {path}" in caplog.records[-1].getMessage()
 
 
 def test_help_names_every_annotation_and_failure(capsys: pytest.CaptureFixture[str]) -> None:
