@@ -29,7 +29,7 @@ class PoolCondition(StrEnum):
     PROGRESSING = "Progressing"
     """Surfaces always: True while VMs are being made or removed to reach the target."""
     ROLLED_OUT = "RolledOut"
-    """Surfaces always: True when every unclaimed VM is of the present template and the pool has been warm."""
+    """Surfaces always: True when every unclaimed VM is of the present template and enough have been warm."""
     DEGRADED = "Degraded"
     """Surfaces always: True when something needs a person's eye though claims may still be served."""
     CAPACITY_AVAILABLE = "CapacityAvailable"

@@ -56,6 +56,7 @@ class PoolLoop:
         self._brake = restored(record.pool, space.now())
         self._failed: set[str] = set()
         self._last_failure = ""
+        self._proven = 0
         self._planned = 0
         self._removals = Removals(space.desk, self._writer, record, self.wake.set)
         self._refusals = Refusals()
@@ -154,7 +155,7 @@ class PoolLoop:
             self._freshness.configure(pool)
             if self._revision not in self._freshness.standard.revisions:
                 self._brake = BrakeState()  # what failed was made from another template
-                self._last_failure = ""
+                self._last_failure, self._proven = "", 0
             self._revision = revision(pool)
             self._refusals, self._checked = Refusals(), False
             try:
@@ -172,6 +173,7 @@ class PoolLoop:
             LEAD_TIME.labels(self.record.name).observe(boot)
             if self._freshness.standard.stale(revision_of(instance)):
                 continue  # what another template's VMs do says nothing of this one
+            self._proven += 1
             if not self._brake.open or instance.created >= (self._brake.open_since or 0.0):
                 self._brake = self._brake.succeeded()
         failed = inventory.by_state[State.FAILED]
@@ -223,6 +225,7 @@ class PoolLoop:
             outdated=self._freshness.outdated(inventory, revisions, self.space.now()),
             known_revisions=self._freshness.standard.revisions,
             revisions=revisions,
+            proven=self._proven,
             departing=sum(inventory.count(state) - inventory.idle(state) for state in IN_FLIGHT),
             lead_time=(record.boots.quantile(0.5), record.boots.quantile(0.95)),
             short_since=self._short_since,

@@ -25,7 +25,7 @@ class Snapshot:
 
     VMs stand here one by one only where the plan may remove them: `removable` while there are too many,
     `outdated` while some are to be replaced. `departing` are in flight still and on their way out by us.
-    `known_revisions` are all that the present template's VMs may carry.
+    `known_revisions` are all that the present template's VMs may carry, `proven` how many have become warm.
     `no_room`: VMs of this revision wait for a node; `out_of_place` are those of another one that do. `going`
     are the pool's own that are being deleted, `stuck` all that have been for too long.
     """
@@ -57,6 +57,7 @@ class Snapshot:
     outdated: Sequence[Instance] = ()
     known_revisions: frozenset[str] = frozenset()
     revisions: Revisions = field(default_factory=Revisions)
+    proven: int = 0
     departing: int = 0
     lead_time: tuple[float | None, float | None] = (None, None)
     short_since: float | None = None

@@ -154,18 +154,20 @@ def progressing(seen: Snapshot) -> Verdict:
 
 
 def rolled_out(seen: Snapshot, before: Json) -> Verdict:
-    """Whether a template's change is through: no unclaimed VM is of an older one, and the pool was warm.
+    """Whether a template's change is through: no unclaimed VM is of an older one, and enough of it worked.
 
-    Once true for a revision it stays so while the pool refills: that is no roll-out any more.
+    Under load a pool may never be full, so those count that were warm and are claimed by now. Once true for a
+    revision it stays so while the pool refills: that is no roll-out any more.
     """
     found = seen.revisions
     here = f"{found.updated} of {found.updated + found.stale} unclaimed VMs are of revision {seen.revision}"
     if found.stale == 0:
-        if seen.ready >= seen.target or _was_rolled_out(seen, before):
+        worked = max(0, seen.ready, seen.proven)
+        if worked >= seen.target or _was_rolled_out(seen, before):
             return Truth.TRUE, PoolReason.UP_TO_DATE, f"every unclaimed VM is of revision {seen.revision}"
         why = rollout.halted(seen)
         reason = PoolReason.ROLLOUT_STALLED if why else PoolReason.ROLLING_OUT
-        warm_ones = f"{max(0, seen.ready)} of {seen.target} VMs of revision {seen.revision} are warm"
+        warm_ones = f"{worked} of {seen.target} VMs of revision {seen.revision} have become warm"
         return Truth.FALSE, reason, f"{warm_ones}: {why}" if why else warm_ones
     if seen.pool.spec.update_strategy.type is UpdateType.REPLENISH:
         rest = "the others stay until they are claimed (updateStrategy.type is Replenish)"

@@ -83,6 +83,7 @@ def test_a_boot_of_another_template_does_not_speak_for_this_one(
     loop._count_boots()
     assert loop._brake.failures == failures
     assert loop.record.boots.median is not None
+    assert loop._snapshot().proven == (0 if of_another else 1)
 
 
 def changed(pool: VirtualMachinePool) -> VirtualMachinePool:

@@ -88,6 +88,13 @@ def test_rolled_out(seen: Snapshot, truth: str, reason: str, words: str) -> None
     assert words in found[2]
 
 
+def test_those_that_were_warm_and_were_claimed_since_count_too() -> None:
+    """A pool under load may never be full: else its roll-out would never be through."""
+    found = Revisions(updated=3, updated_warm=1)
+    assert rolled_out(make_snapshot(revisions=found, warm=1, provisioning=2, proven=2), {})[0] == "False"
+    assert rolled_out(make_snapshot(revisions=found, warm=1, provisioning=2, proven=3), {})[0] == "True"
+
+
 def test_what_was_rolled_out_stays_so_while_claims_take_vms() -> None:
     before = status(make_snapshot(revisions=NEW, **FULL), {})
     assert rolled_out(make_snapshot(), before)[0] == "True"
