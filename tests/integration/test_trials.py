@@ -13,6 +13,7 @@ from tests.trials.absences import outages
 from tests.trials.bursts import bursts, line
 from tests.trials.chaos import chaos
 from tests.trials.deaths import deaths
+from tests.trials.rollout import rollouts
 from tests.trials.stage import Stage, own_plane, stage
 
 pytestmark = pytest.mark.cluster
@@ -55,6 +56,13 @@ async def test_a_controller_killed_in_a_burst_loses_no_claim_and_leaks_no_vm(whe
 async def test_a_controller_outlives_its_api_server(where: Stage) -> None:
     [outage] = await outages(where, rounds=1, claims=30, warm=15)
     assert outage.claims == 30
+
+
+async def test_roll_outs_keep_the_floor_also_when_the_controller_is_killed_amid_one(where: Stage) -> None:
+    at_rest, under_load, killed = await rollouts(where, warm=8, surge=2, rate=1.0)
+    assert at_rest.replaced >= 8
+    assert under_load.claims > 0
+    assert killed.lowest >= killed.floor == 7
 
 
 async def test_chaos_leaves_nothing_behind(where: Stage) -> None:

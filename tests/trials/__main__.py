@@ -22,6 +22,7 @@ from tests.trials.bursts import bursts, line
 from tests.trials.chaos import chaos
 from tests.trials.deaths import deaths
 from tests.trials.report import Row
+from tests.trials.rollout import rollouts
 from tests.trials.stage import Stage, own_plane, stage
 from tests.trials.takeover import takeovers
 
@@ -57,6 +58,10 @@ async def _takeovers(where: Stage, _seed: int) -> tuple[int, str]:
     return 8, report.of_takeovers(await takeovers(where, kills=3, stops=5))
 
 
+async def _rollouts(where: Stage, seed: int) -> tuple[int, str]:
+    return 3, report.of_rollouts(await rollouts(where, seed=seed))
+
+
 async def _chaos(where: Stage, seed: int) -> tuple[int, str]:
     return 1, report.of_chaos(await chaos(where, seed=seed))
 
@@ -73,6 +78,7 @@ TRIALS: dict[str, tuple[str, Trial]] = {
     "rivals": ("two controllers that both lead", _rivals),
     "takeover": ("a leader stopped, or killed, beside a standby; default lease", _takeovers),
     "outages": ("the API server killed in a burst", _outages),
+    "rollout": ("a changed template: at rest, under load, with a kill", _rollouts),
     "chaos": ("everything at once", _chaos),
     "doom": ("everything at once, and kills", _chaos_and_deaths),
 }

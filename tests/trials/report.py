@@ -12,6 +12,7 @@ from tests.trials.absences import Absence
 from tests.trials.bursts import Burst, Line
 from tests.trials.chaos import Chaos
 from tests.trials.deaths import Death
+from tests.trials.rollout import Round
 from tests.trials.takeover import TakeOver
 
 
@@ -78,6 +79,15 @@ def of_takeovers(found: Sequence[TakeOver]) -> str:
             *(f"bound {_range(each)} after the leader was {how}" for how, each in waits.items() if each),
             f"memory of a leader {leader:.0f} MiB, of a standby {standby:.0f} MiB",
         )
+    )
+
+
+def of_rollouts(found: Sequence[Round]) -> str:
+    return "; ".join(
+        f"{each.what}: {each.replaced} drained in {each.took:.1f} s, never fewer than {each.lowest} of "
+        f"{each.warm} ready (floor {each.floor})"
+        + (f", {each.claims} claims waited {each.waited:.2f} s at most" if each.claims else "")
+        for each in found
     )
 
 
