@@ -16,6 +16,7 @@ from controller.claims.resync import Resync
 from controller.claims.scope import Scope
 from controller.claims.world import TABLES, World
 from controller.handlers import Operator
+from controller.kube import closing
 from controller.kube.client import ApiClient
 from controller.kube.config import load_config
 from controller.kube.definitions import Definitions
@@ -80,6 +81,7 @@ class App:
 
     async def run(self) -> int:
         """Until a signal, or until the lease is lost."""
+        asyncio.get_running_loop().set_exception_handler(closing.report)
         self._listen_to_signals()
         self.client.on_request = _count_request
         set_illegal_hook(_count_illegal)
