@@ -49,7 +49,6 @@ class Estate(Hands):
     def __init__(self, scene: Scene, done: Counter[str]) -> None:
         super().__init__(scene, done=done)
         self._edition = 0
-        self._spoilt: set[str] = set()
         self._scene.warm |= dict.fromkeys(POOL_NAMES, WARM)
 
     # ---- what people do
@@ -62,17 +61,13 @@ class Estate(Hands):
     async def roll_out(self, random: Random) -> None:
         """Another edition, which boots; also of what never did."""
         self.done["roll-outs"] += 1
-        name = self._pool(random)
-        self._spoilt.discard(name)
         strategy = random.choice(_STRATEGIES)
-        await self._change(name, {"updateStrategy": strategy, **self._template(None)})
+        await self._change(self._pool(random), {"updateStrategy": strategy, **self._template(None)})
 
     async def spoil(self, random: Random) -> None:
         """Another edition, which never gets ready."""
         self.done["roll-outs that never boot"] += 1
-        name = self._pool(random)
-        self._spoilt.add(name)
-        await self._change(name, self._template(random.choice(_BROKEN)))
+        await self._change(self._pool(random), self._template(random.choice(_BROKEN)))
 
     async def age(self, random: Random) -> None:
         """VMs are replaced when they are so old; until everything is put right."""
@@ -93,10 +88,7 @@ class Estate(Hands):
         """Every pool is there, boots what it should, is not suspended, and has the size that it should."""
         for name, warm in self._scene.warm.items():
             spec = {"suspend": False, "maxWarmAge": None, "warm": {"replicas": warm}}
-            if name in self._spoilt:
-                spec |= self._template(None)
             await self._insist(f"pool {name} put right", partial(self._put_right, name, spec))
-        self._spoilt.clear()
         await self._insist("what people kept cleared away", self.clear_away)
 
     async def clear_away(self) -> None:
@@ -136,7 +128,8 @@ class Estate(Hands):
             pool = orjson.loads(await self._scene.stage.api.get(self._path_of(name)))
             if "deletionTimestamp" in pool["metadata"]:
                 raise TrialError(f"pool {name} is being deleted still")
-            await self._change(name, spec)
+            annotations = pool["spec"]["template"].get("metadata", {}).get("annotations", {})
+            await self._change(name, spec | (self._template(None) if _FAIL in annotations else {}))
         except ApiError as error:
             if error.status != 404:
                 raise
