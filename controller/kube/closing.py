@@ -1,7 +1,8 @@
-"""What the event loop says of connections that were closed by the other side first.
+"""What the event loop says of connections that are closed already.
 
-uvloop reports it as a fatal error, with a traceback for each connection, when an API server dies whose last
-bytes are still to be read. Whoever used the connection hears of it by an error of its own.
+uvloop reports a fatal error, with a traceback for each connection, when something is still read from one that
+was given up: requests that timed out together, an API server that died. Whoever used it hears of it by an
+error of its own.
 """
 
 import asyncio

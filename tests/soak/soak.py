@@ -16,7 +16,7 @@ from random import Random
 from auditor import Auditor, Rule
 from simulator.api import ApiError
 from tests.soak.agenda import Act, Chapter, Entry, agenda
-from tests.soak.court import Court, Seat
+from tests.soak.court import LEASE, Court, Seat
 from tests.soak.flatness import bounds, course, creeping
 from tests.soak.people import People
 from tests.soak.summary import Summary, tally
@@ -233,7 +233,7 @@ async def soak(stage: Stage, *, minutes: float, seed: int, places: int = PLACES)
     async with _set(stage, places) as (auditor, scenes):
         lease = scenes[0].lease
         with ExitStack() as living:
-            court = Court(lambda: scenes[0].controller(lease=lease), living)
+            court = Court(lambda: scenes[0].controller(lease=lease, duration=LEASE), living)
             run = Soak(stage, auditor, scenes, court, seed)
             await run.run(agenda(minutes, seed, places))
         return run.found

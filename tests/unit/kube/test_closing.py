@@ -1,4 +1,4 @@
-"""A connection that the other side closed is no error of the loop; everything else is told."""
+"""A connection that is closed already is no error of the loop; everything else is told."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from controller.kube.closing import report
 
-# As uvloop said it when an API server was killed under load.
+# As uvloop said it when an API server stalled and requests timed out together.
 CLOSED: dict[str, Any] = {
     "message": "Fatal error on SSL protocol",
     "exception": RuntimeError(
@@ -28,7 +28,7 @@ def told(context: dict[str, Any]) -> bool:
     return bool(loop.default_exception_handler.called)
 
 
-def test_a_connection_that_the_other_side_closed_is_not_told() -> None:
+def test_a_connection_that_is_closed_already_is_not_told() -> None:
     assert not told(CLOSED)
 
 
