@@ -9,24 +9,41 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from enum import StrEnum
 from random import Random
 
-from crds.durations import seconds
 from tests.soak.agenda import Act
 from tests.soak.logs import complaints
 from tests.support.controller import Controller
 from tests.trials.stage import TrialError, scrape
 
 SEATS = 2
-LEASE = "12s"  # longer than that of the trials: a lease that is lost for no reason is a finding
 LOST_LEASE = 3  # the exit code of a controller that has lost its lease
 _LOOK = 0.2  # seconds
 _FROZEN = (1.2, 2.0)  # times the lease
 _PATIENCE = 60.0  # seconds until somebody leads
-_EXCUSE = 3 * seconds(LEASE)  # seconds after an outage in which a lease may be lost
+_EXCUSE = 3.0  # times the lease, after an outage in which it may be lost
+
+
+class Ending(StrEnum):
+    """Why a controller ended."""
+
+    MADE_TO = "made to"
+    IN_AN_OUTAGE = "lease lost in an outage"
+    FOR_NO_REASON = "for no reason"
+
+
+def judged(code: int | None, expected: Collection[int], *, excused: bool) -> Ending:
+    """By its exit code, those that were to be expected of it, and whether the API server was away just now.
+
+    What was done to it does not excuse another code: one that is told to stop and crashes is a finding.
+    """
+    if code in expected:
+        return Ending.MADE_TO
+    return Ending.IN_AN_OUTAGE if excused and code == LOST_LEASE else Ending.FOR_NO_REASON
 
 
 @dataclass
@@ -46,14 +63,17 @@ class Seat:
 
 
 class Court:
-    """`start` gives a context with a new controller; `ends` counts how they ended."""
+    """`start` gives a context with a new controller on a lease of so many seconds; `ends` counts ends."""
 
-    def __init__(self, start: Callable[[], AbstractContextManager[Controller]], living: ExitStack) -> None:
+    def __init__(
+        self, start: Callable[[], AbstractContextManager[Controller]], living: ExitStack, lease: float
+    ) -> None:
         self.ends: Counter[str] = Counter()
         self.findings: list[str] = []
         self.seats: list[Seat] = []
         self._start = start
         self._living = living
+        self._lease = lease
         self._number = 0
         self._excused_until = 0.0
 
@@ -72,7 +92,7 @@ class Court:
 
     def excuse(self) -> None:
         """The API server is away: for a while a lease may be lost."""
-        self._excused_until = time.monotonic() + _EXCUSE
+        self._excused_until = time.monotonic() + _EXCUSE * self._lease
 
     async def end_one(self, how: Act, random: Random) -> None:
         """Do this to one of them that nothing was done to."""
@@ -90,7 +110,7 @@ class Court:
                 seat.expected = {0}
                 process.send_signal(signal.SIGTERM)
             case _:
-                await self._freeze(seat, random.uniform(*_FROZEN) * seconds(LEASE))
+                await self._freeze(seat, random.uniform(*_FROZEN) * self._lease)
 
     async def _freeze(self, seat: Seat, length: float) -> None:
         """A leader ends when it wakes up; one that stood by goes on."""
@@ -99,7 +119,7 @@ class Court:
         await asyncio.sleep(length)
         seat.controller.process.send_signal(signal.SIGCONT)
         seat.frozen = False
-        await asyncio.sleep(seconds(LEASE))
+        await asyncio.sleep(self._lease)
         seat.expected = set() if seat.controller.process.poll() is None else seat.expected
 
     async def leader(self) -> Seat:
@@ -126,10 +146,11 @@ class Court:
         self.seats.remove(seat)
         code = seat.controller.process.poll()
         excused = time.monotonic() < self._excused_until
-        if code not in seat.expected and not (excused and code == LOST_LEASE):
-            self.findings.append(f"{seat.name} ended with {code}: {seat.controller.said[-1000:]}")
-        elif not seat.expected:
-            self.ends["lease lost in an outage"] += 1
+        match judged(code, seat.expected, excused=excused):
+            case Ending.FOR_NO_REASON:
+                self.findings.append(f"{seat.name} ended with {code}: {seat.controller.said[-1000:]}")
+            case Ending.IN_AN_OUTAGE:
+                self.ends[Ending.IN_AN_OUTAGE.value] += 1
         self._read(seat, lost_its_lease=code == LOST_LEASE)
 
     def _read(self, seat: Seat, *, lost_its_lease: bool = False) -> None:

@@ -14,9 +14,10 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from random import Random
 
 from auditor import Auditor, Rule
+from crds.durations import seconds
 from simulator.api import ApiError
 from tests.soak.agenda import Act, Chapter, Entry, agenda
-from tests.soak.court import LEASE, Court, Seat
+from tests.soak.court import Court, Seat
 from tests.soak.flatness import bounds, course, creeping
 from tests.soak.people import People
 from tests.soak.summary import Summary, tally
@@ -25,6 +26,7 @@ from tests.trials.absences import kill_api_server
 from tests.trials.stage import Scene, Stage, TrialError, idling, scrape
 
 PLACES = 3  # namespaces
+LEASE = "12s"  # longer than that of the trials: a lease that is lost for no reason is a finding
 FAILING = ("crash-loop=0.01", "image=0.01", "hang=0.01")  # of all guests, at any time
 _REST = 150.0  # seconds: brakes with their pauses, deadlines of VMs that never boot
 _OUTAGE = (0.5, 4.0)  # seconds without an API server
@@ -140,8 +142,10 @@ class Soak:
             raise TrialError("the auditor says: " + "; ".join(map(str, broken[:8])))
 
     async def _idle(self, leader: Seat) -> None:
-        for seat in [each for each in self._court.seats if each is leader or each.free]:
-            idle = await idling(seat.controller)
+        seats = [each for each in self._court.seats if each is leader or each.free]
+        for seat, idle in zip(
+            seats, await asyncio.gather(*(idling(each.controller) for each in seats)), strict=True
+        ):
             if idle.spins:
                 raise TrialError(f"{seat.name} spins at rest: {idle}")
 
@@ -228,12 +232,13 @@ async def _set(stage: Stage, places: int) -> AsyncIterator[tuple[Auditor, list[S
         yield auditor, [await scenes.enter_async_context(scene) for scene in entering]
 
 
-async def soak(stage: Stage, *, minutes: float, seed: int, places: int = PLACES) -> Summary:
+async def soak(
+    stage: Stage, *, minutes: float, seed: int, places: int = PLACES, lease: str = LEASE
+) -> Summary:
     """Run it; whether it passed is for the summary to say."""
     async with _set(stage, places) as (auditor, scenes):
-        lease = scenes[0].lease
         with ExitStack() as living:
-            court = Court(lambda: scenes[0].controller(lease=lease, duration=LEASE), living)
+            court = Court(lambda: scenes[0].controller(duration=lease), living, seconds(lease))
             run = Soak(stage, auditor, scenes, court, seed)
             await run.run(agenda(minutes, seed, places))
         return run.found
