@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crds.names import POOLS
+
 STEP_HEADER = "X-Bullpen-Step"
 _EVERYWHERE = re.compile(r"^/apis/(?P<group>bullpen\.dev|kubevirt\.io)/(?P<version>v\w+)/(?P<plural>\w+)$")
 # One name for what is asked of many kinds, or by several verbs: the kind or the verb makes it an address.
@@ -72,8 +74,9 @@ class Asked:
             return self.step
         if self.watches:
             return f"watch/{self.plural}"
-        collection = _EVERYWHERE.match(self.path) or self.path == "/api/v1/nodes"
-        return f"list/{self.plural}" if collection else f"{self.step}/discovery"
+        if self.step == "pools" and self.plural != POOLS:
+            return "pools/discovery"
+        return f"list/{self.plural}"
 
 
 def event_address(plural: str) -> str:

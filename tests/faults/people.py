@@ -17,7 +17,7 @@ from tests.support.site import vm_template
 from tests.trials.accounts import complaints
 
 BOOT = "100ms..300ms"
-PATIENCE = 45.0  # seconds for anything: the longest pause of the controller's is ten
+PATIENCE = 60.0  # seconds for anything; the controller's longest pause is ten, the garbage collector's twenty
 _LOOK = 0.1
 _NOT_FOUND = 404
 
@@ -37,12 +37,15 @@ class People:
         self.warm: dict[str, int] = {}
         self.restart: Callable[[], Awaitable[None]] = _nothing
         self._bullpen = f"/apis/{API_VERSION}/namespaces/{namespace}"
+        self._core = f"/api/v1/namespaces/{namespace}"
         self._vms = f"/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachines"
 
     # ---- pools
 
-    async def make_pool(self, name: str = "pool", warm: int = 1, *, boot: str = BOOT, **spec: Any) -> None:
-        manifest = pool_manifest(name, template=vm_template(boot=boot), warm={"replicas": warm}, **spec)
+    async def make_pool(self, name: str = "pool", warm: int = 1, **spec: Any) -> None:
+        manifest = pool_manifest(
+            name, **{"template": vm_template(boot=BOOT), "warm": {"replicas": warm}, **spec}
+        )
         await self.api.post(f"{self._bullpen}/{POOLS}", manifest)
         self.warm[name] = warm
 
@@ -52,6 +55,9 @@ class People:
     async def scale(self, warm: int, name: str = "pool") -> None:
         await self.change_pool(name, {"warm": {"replicas": warm}})
         self.warm[name] = warm
+
+    async def make_secret(self, name: str) -> None:
+        await self.api.post(f"{self._core}/secrets", {"metadata": {"name": name}})
 
     async def delete_pool(self, name: str, propagation: str = "Background") -> None:
         self.warm.pop(name, None)

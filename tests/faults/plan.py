@@ -22,6 +22,7 @@ BOUNDS: dict[str, tuple[int, str]] = {
     "list/": (2, "the first one begins, a second one is a retry or follows a 410"),
     "watch/": (2, "the first one begins, a second one goes on"),
     "pools/": (2, "kopf asks for what the server has, once or twice"),
+    "definitions": (2, "asked for at the beginning, and again while a kind is not served"),
     "resync/list": (2, "every two seconds"),
     "pool/status": (3, "at most one a second, for as long as something changes"),
     "claim/status": (4, "a guest's address may come in one step or in two"),
@@ -33,9 +34,10 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "list/": ("take-over",),
     "watch/": ("take-over",),
     "pools/": ("take-over",),
+    "definitions": ("take-over",),
     "resync/list": ("resync",),
     "event/nodes": (),
-    "event/": ("bind", "burst", "pool-life", "scale-down"),
+    "event/": ("bind", "burst", "pool-life", "scale-down", "roll-out"),
 }
 
 KindsFor = Callable[[Nature, str], Iterable[Kind]]

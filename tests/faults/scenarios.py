@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from crds.names import LABEL_CLAIM_UID, LABEL_POOL_UID, LABEL_STATE, Mark
+from crds.names import LABEL_CLAIM_UID, LABEL_POOL_UID, LABEL_REVISION, LABEL_STATE, Mark
 from tests.faults.kinds import Fault, Kind
-from tests.faults.people import Json, People, claimed, phase, pooled
+from tests.faults.people import BOOT, Json, People, claimed, phase, pooled
+from tests.support.site import guest, vm_template
 
 Act = Callable[[People, str], Awaitable[None]]
 THEIR_FINALIZER = "example.com/kept"
@@ -138,6 +139,30 @@ async def _pool_foreground(people: People, run: str) -> None:
     await people.delete_pool(run, "Foreground")
 
 
+async def _roll_out(people: People, run: str) -> None:
+    strategy = {"type": "RollingUpdate", "maxSurge": 1, "warmFloor": "50%"}
+    await people.make_pool(run, 2, updateStrategy=strategy)
+    await people.until_rest()
+    old = {_revision(vm) for vm in await people.vms()}
+    await people.change_pool(run, {"template": {"metadata": {"annotations": {"example.com/new": "yes"}}}})
+    await people.until(
+        "all VMs of the new template",
+        people.vms,
+        lambda vms: len(vms) == 2 and not old & {_revision(vm) for vm in vms},
+    )
+
+
+def _revision(vm: Json) -> str:
+    return str(vm["metadata"]["labels"].get(LABEL_REVISION))
+
+
+async def _reference(people: People, run: str) -> None:
+    """A template that refers to a Secret."""
+    await people.make_secret(run)
+    volume = {"name": "key", "secret": {"secretName": run}}
+    await people.make_pool(run, 1, template=vm_template(guest_spec=guest(volumes=[volume]), boot=BOOT))
+
+
 # ---- labels
 
 
@@ -206,6 +231,8 @@ _ALL = (
     Scenario(
         "pool-foreground", "a pool is deleted in the foreground under a claim", _pool_foreground, warm=0
     ),
+    Scenario("roll-out", "a pool's template changes, one VM after the other follows", _roll_out, warm=0),
+    Scenario("reference", "a pool whose template refers to a Secret", _reference, warm=0),
     Scenario("resync", "a person strips labels", _resync),
     Scenario("relabel", "a person sets states by hand", _relabel),
     Scenario("take-over", "the leader stops, the next one begins", _take_over),

@@ -20,6 +20,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/bullpen"
         (Asked("GET", "/api/v1/nodes", "limit=250", "list"), "list/nodes"),
         (Asked("GET", CLAIMS.replace("claims", "pools"), "", "pools"), "list/virtualmachinepools"),
         (Asked("GET", CLAIMS.replace("claims", "pools"), "watch=true", "pools"), "watch/virtualmachinepools"),
+        (Asked("GET", "/x/namespaces/a/virtualmachineclaims", "", "list"), "list/virtualmachineclaims"),
         (Asked("GET", "/apis/bullpen.dev", "", "pools"), "pools/discovery"),
         (Asked("GET", LEASE, "", "lease"), "lease/read"),
         (Asked("PUT", LEASE, "", "lease"), "lease/write"),
