@@ -13,7 +13,7 @@ IMAGE ?=
 STAND_IN ?= 0
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials soak generate e2e e2e-kind image
+.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials faults soak generate e2e e2e-kind image
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -78,6 +78,9 @@ trials: $(VENV)/.installed  ## bursts, kills, frozen leaders, outages, chaos at 
 
 soak: $(VENV)/.installed  ## everything at random for SOAK_MINUTES=20: claims, kills, roll-outs, failures, people; SOAK_SEED=1
 	@$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SOAK_SEED)
+
+faults: $(VENV)/.installed  ## every fault at every step of every scenario, and the table: under half an hour
+	@$(BIN)/python -m tests.faults --write .state/faults
 
 generate: $(VENV)/.installed  ## CRD manifests, the chart's copies of them, and the state-machine page
 	$(BIN)/python -m crds.generate

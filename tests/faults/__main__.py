@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from random import Random
 
 from tests.faults import table
 from tests.faults.addresses import Nature
@@ -32,6 +33,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scenario", nargs="+", choices=SCENARIOS, default=list(SCENARIOS), metavar="NAME")
     parser.add_argument("--only", nargs="+", metavar="STEP", help="steps whose name begins so")
     parser.add_argument("--kind", nargs="+", choices=list(Kind), metavar="KIND", type=Kind)
+    parser.add_argument("--seed", type=int, default=1, help="of the order of the runs")
     parser.add_argument("--lanes", type=int, default=LANES, help="runs side by side")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the table, as FILE.md and FILE.json")
     return parser.parse_args()
@@ -55,7 +57,8 @@ async def _explore(options: argparse.Namespace, plane: object, directory: Path) 
         )
 
     explorations = [
-        Exploration(name, frozenset(SCENARIOS[name].provoked), kinds) for name in options.scenario
+        Exploration(name, frozenset(SCENARIOS[name].provoked), kinds, random=Random(options.seed))
+        for name in options.scenario
     ]
     async with stage(plane, directory, recordings=directory) as where:  # type: ignore[arg-type]
         return await Company(where, options.lanes, say).explore(explorations)
@@ -74,6 +77,7 @@ def main() -> int:
     print(shown)
     print(f"{len(reports)} runs in {seconds:.0f} s; the longest rest took {found['longest_rest_seconds']} s")
     if options.write:
+        options.write.parent.mkdir(parents=True, exist_ok=True)
         options.write.with_suffix(".md").write_text(shown)
         options.write.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
     whole = options.scenario == list(SCENARIOS) and not options.only and not options.kind

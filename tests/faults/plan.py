@@ -6,9 +6,10 @@ run adds what it saw up to its fault.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from random import Random
 
 from tests.faults.addresses import Nature
 from tests.faults.kinds import Fault, Kind, kinds_for
@@ -56,7 +57,10 @@ def disturbed_in(address: str, scenario: str) -> bool:
 
 @dataclass
 class Exploration:
-    """All runs of one scenario. `take` the next, `learn` from each report; `idle` when nothing is left."""
+    """All runs of one scenario. `take` the next, `learn` from each report; `idle` when nothing is left.
+
+    The order is `random`'s: what one run leaves in the controller meets another run each time.
+    """
 
     scenario: str
     provoked: frozenset[Fault] = frozenset()
@@ -64,7 +68,8 @@ class Exploration:
     highest: Counter[str] = field(default_factory=Counter)
     natures: dict[str, Nature] = field(default_factory=dict)
     under_way: int = 0
-    _todo: deque[Run] = field(default_factory=deque)
+    random: Random = field(default_factory=lambda: Random(1))
+    _todo: list[Run] = field(default_factory=list)
     _waiting: dict[tuple[str, Kind], int] = field(default_factory=dict)
     _over: set[tuple[str, Kind]] = field(default_factory=set)
     _missed: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -84,7 +89,7 @@ class Exploration:
     def take(self) -> Run | None:
         """The next run, if there is one now."""
         while self._todo:
-            run = self._todo.popleft()
+            run = self._todo.pop(self.random.randrange(len(self._todo)))
             if all(self._missed[each.address, each.nth] < ENOUGH for each in run.faults):
                 self.under_way += 1
                 return run
