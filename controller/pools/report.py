@@ -18,7 +18,7 @@ from controller.metrics import WARM, WARM_TARGET
 from controller.pools.snapshot import Snapshot
 from controller.pools.status import stopped
 from crds import names
-from crds.pool import VirtualMachinePool
+from crds.pool import PoolStatus, VirtualMachinePool
 from statemachines.instance import State
 
 log = structlog.get_logger()
@@ -37,11 +37,11 @@ _EXPOSED = (
 Json = dict[str, Any]
 
 
-async def patch_pool(client: ApiClient, pool: VirtualMachinePool, body: list[Json], step: StepName) -> None:
-    """JSON patch of a pool, or of its status, guarded by its UID. Raises ApiError."""
+async def patch_pool(client: ApiClient, pool: VirtualMachinePool, body: list[Json], step: StepName) -> bytes:
+    """JSON patch of a pool, or of its status, guarded by its UID; the pool then. Raises ApiError."""
     path = _path(pool) + ("/status" if step is StepName.POOL_STATUS else "")
     guarded = [test("/metadata/uid", pool.metadata.uid), *body]
-    await client.json_patch(path, guarded, priority=Priority.STATUS, step=step)
+    return await client.json_patch(path, guarded, priority=Priority.STATUS, step=step)
 
 
 def expose(seen: Snapshot) -> None:
@@ -74,6 +74,8 @@ class Reporter:
         self._gone = gone
         self._written = _status_of(pool())
         self._written_at = 0.0
+        self._doubt = False
+        self._version = 0  # the pool's, as our last write left it
         self._stale = False
         self._task: asyncio.Task[None] | None = None
 
@@ -99,14 +101,20 @@ class Reporter:
             await asyncio.sleep(max(0.0, self._written_at + INTERVAL - loop.time()))
             self._stale = False
             fresh = self._compute(self._written)
-            if fresh != self._written:
+            if fresh != self._written or self._doubt or self._is_another(fresh):
                 self._written_at = loop.time()
                 await self._write(fresh)
 
+    def _is_another(self, fresh: Json) -> bool:
+        """Whether the pool shows another status since our last write: one that was late, or a person's."""
+        pool = self._pool()
+        return int(pool.metadata.resource_version or 0) > self._version and _status_of(pool) != _plain(fresh)
+
     async def _write(self, fresh: Json) -> None:
+        self._doubt = True  # until the answer is definite: what it wrote may be there, or come to be
         try:
             await self._put(fresh)
-            self._written = fresh
+            self._written, self._doubt = fresh, False
         except errors.ApiError as error:
             # Gone, and another one may have its name? A refusal alone is no proof: it would end the loop.
             if isinstance(error, errors.NotFound | errors.TestFailed) and await self._is_missing():
@@ -127,7 +135,8 @@ class Reporter:
         return msgspec.json.decode(body, type=KubeObject).metadata.uid != self._pool().metadata.uid
 
     async def _put(self, status: Json) -> None:
-        await patch_pool(self._client, self._pool(), [add("/status", status)], StepName.POOL_STATUS)
+        body = await patch_pool(self._client, self._pool(), [add("/status", status)], StepName.POOL_STATUS)
+        self._version = int(msgspec.json.decode(body, type=KubeObject).metadata.resource_version or 0)
 
 
 def _path(pool: VirtualMachinePool) -> str:
@@ -140,3 +149,8 @@ def _status_of(pool: VirtualMachinePool) -> Json:
         return {}
     found: Json = pool.status.model_dump(by_alias=True, exclude_none=True, mode="json")
     return found
+
+
+def _plain(status: Json) -> Json:
+    """A computed status as it looks when it is read again, with all that is absent filled in."""
+    return PoolStatus.model_validate(status).model_dump(by_alias=True, exclude_none=True, mode="json")

@@ -11,6 +11,7 @@ from controller.kube.client import ApiClient
 from controller.kube.errors import NotFound, TestFailed, UnknownOutcome
 from controller.pools import report
 from controller.pools.report import Reporter
+from crds.pool import VirtualMachinePool, parse_pool
 from tests.support.builders import POOL_UID, make_pool
 
 Json = dict[str, Any]
@@ -26,6 +27,7 @@ class SlowServer:
     def __init__(self) -> None:
         self.written: list[Json] = []
         self.refuse: list[Exception] = []
+        self.answer = b"{}"
         self.stored: bytes | Exception = _stored(POOL_UID)
         self.under_way = asyncio.Event()
         self.go_on = asyncio.Event()
@@ -37,7 +39,7 @@ class SlowServer:
         if self.refuse:
             raise self.refuse.pop()
         self.written.append(body[-1]["value"])
-        return b"{}"
+        return self.answer
 
     async def get(self, _path: str, **_: object) -> bytes:
         if isinstance(self.stored, Exception):
@@ -50,8 +52,9 @@ class Bench:
         self.server = SlowServer()
         self.status: Json = {"replicas": 0}
         self.gone = False
+        self.pool = make_pool()
         self.reporter = Reporter(
-            cast("ApiClient", self.server), make_pool, lambda _before: dict(self.status), self.is_gone
+            cast("ApiClient", self.server), lambda: self.pool, lambda _before: dict(self.status), self.is_gone
         )
 
     def is_gone(self) -> None:
@@ -123,3 +126,49 @@ async def test_a_refusal_alone_ends_no_loop(refusal: Exception, stored: bytes | 
     bench.reporter.soon()
     await bench.until_written(1)
     assert not bench.gone
+
+
+async def test_a_status_whose_reply_was_lost_is_not_taken_for_the_one_before_it() -> None:
+    bench = Bench()
+    bench.reporter.soon()
+    await bench.until_written(1)
+    bench.server.refuse, bench.status = [UnknownOutcome()], {"replicas": 1}
+    bench.reporter.soon()
+    async with asyncio.timeout(5):
+        while bench.server.refuse:
+            await asyncio.sleep(0)
+    bench.status = {"replicas": 0}  # as it was; the server may have the one in between
+    await bench.until_written(2)
+    assert bench.server.written == [{"replicas": 0}, {"replicas": 0}]
+
+
+async def test_a_status_that_somebody_else_wrote_late_is_written_over() -> None:
+    bench = Bench()
+    bench.reporter.soon()
+    await bench.until_written(1)
+    bench.pool = _pool(version="9", status={"replicas": 5})
+    bench.reporter.soon()
+    await bench.until_written(2)
+    bench.pool = _pool(version="10", status={"replicas": 0})
+    bench.reporter.soon()
+    await asyncio.sleep(0.01)
+    assert bench.server.written == [{"replicas": 0}] * 2
+
+
+async def test_what_was_seen_before_our_last_write_is_not_another_status() -> None:
+    bench = Bench()
+    bench.server.answer = b'{"metadata": {"resourceVersion": "9"}}'
+    bench.reporter.soon()
+    await bench.until_written(1)
+    bench.pool = _pool(version="8", status={"replicas": 5})
+    bench.reporter.soon()
+    bench.status = {"replicas": 1}
+    bench.reporter.soon()
+    await bench.until_written(2)
+    assert bench.server.written == [{"replicas": 0}, {"replicas": 1}]
+
+
+def _pool(*, version: str, status: Json) -> VirtualMachinePool:
+    raw = make_pool().model_dump(by_alias=True, exclude_none=True, mode="json")
+    raw["metadata"]["resourceVersion"] = version
+    return parse_pool({**raw, "status": status})
