@@ -115,7 +115,7 @@ class Aftercare:
         match done.outcome:
             case release.Outcome.ALIVE:
                 return ALIVE_AGAIN
-            case release.Outcome.GIVEN_UP:
+            case release.Outcome.GIVEN_UP | release.Outcome.REFUSED:
                 return AGAIN
             case release.Outcome.DONE:
                 log.warning("claim lost its VM", claim=work.claim.name, vm=work.vm_name)

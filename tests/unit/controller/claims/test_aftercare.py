@@ -1,4 +1,4 @@
-"""What follows when a finished claim can't be removed."""
+"""What follows when an action on a claim was refused."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import cast
 
 import pytest
 
-from controller.claims.aftercare import AGAIN, Aftercare
+from controller.claims import release
+from controller.claims.aftercare import AGAIN, ALIVE_AGAIN, Aftercare
 from controller.claims.loop import Namespace
-from controller.claims.plan import RemoveClaim
+from controller.claims.plan import CheckLost, RemoveClaim
+from controller.claims.protocol import Done
 from controller.kube.errors import ApiError, Conflict, Forbidden, NotFound, UnknownOutcome
 from tests.support.builders import make_claim
 
@@ -40,3 +42,23 @@ async def test_a_claim_that_is_gone_is_not_looked_at_again(answer: ApiError | No
 )
 async def test_a_claim_whose_removal_was_refused_is_removed_later(answer: ApiError) -> None:
     assert await _aftercare(answer)._do(make_claim(), RemoveClaim()) == AGAIN
+
+
+@pytest.mark.parametrize(
+    ("outcome", "again"),
+    [
+        (release.Outcome.DONE, None),
+        (release.Outcome.ALIVE, ALIVE_AGAIN),
+        (release.Outcome.GIVEN_UP, AGAIN),
+        (release.Outcome.REFUSED, AGAIN),
+    ],
+)
+async def test_a_claim_that_could_not_be_told_of_its_loss_is_looked_at_again(
+    outcome: release.Outcome, again: float | None
+) -> None:
+    async def drive(work: release.Lost) -> tuple[release.Lost, Done]:
+        return work, Done(outcome)
+
+    space = SimpleNamespace(name="ns", executor=SimpleNamespace(drive=drive))
+    action = CheckLost("vm", "vm-uid", {})
+    assert await Aftercare(cast("Namespace", space))._do(make_claim(), action) == again
