@@ -94,18 +94,20 @@ class Lane:
 
     async def kill(self) -> None:
         """SIGKILL; returns when it is dead. The next one is started by the supervision."""
+        process = self.controller.process  # the supervision puts the next one there
         self._up.clear()
         self._killed = True
-        self.controller.process.kill()
-        while self.controller.process.poll() is None:
+        process.kill()
+        while process.poll() is None:
             await asyncio.sleep(0.001)
 
     async def stop(self) -> None:
         """A clean stop; the supervision starts the next one."""
+        process = self.controller.process
         self._up.clear()
         self._killed = True
-        self.controller.process.terminate()
-        while self.controller.process.poll() is None:
+        process.terminate()
+        while process.poll() is None:
             await asyncio.sleep(_LOOK)
 
     async def alive(self) -> None:
