@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import kopf
-from kopf._cogs.structs.references import Insights  # kopf takes one, and exports no way to make it
+from kopf._cogs.structs.references import Insights, NamespaceName  # kopf takes them, and does not export them
 
 from controller.claims.scope import Scope
 from controller.kube.client import STEP_HEADER
@@ -64,6 +64,15 @@ async def look_again(insights: Insights, served: Callable[[], Awaitable[None]]) 
         insights.revised.notify_all()
 
 
+async def add(insights: Insights, scope: Scope) -> None:
+    """Have the pools of one more namespace watched, as soon as it can be read."""
+    await scope.listed()
+    await insights.ready_namespaces.wait()
+    async with insights.revised:
+        insights.namespaces.add(NamespaceName(scope.namespace))
+        insights.revised.notify_all()
+
+
 def make_registry(host: PoolHost, config: ClusterConfig) -> kopf.OperatorRegistry:
     """An explicit registry: nothing is registered by importing this module."""
     registry = kopf.OperatorRegistry()
@@ -94,11 +103,12 @@ def make_settings() -> kopf.OperatorSettings:
 
 
 class Operator:
-    """Kopf for as long as we watch: begun anew when a namespace can be read that could not be before.
+    """Kopf for as long as we watch. A namespace that can be read only later is given to it while it runs.
 
-    Kopf takes the process's signals over each time it starts, and takes seconds to end on one:
-    `listen_to_signals` makes them ours again. `served` returns when the API server has pools. It ends when
-    `stopping` is set, and sets that if it ends first.
+    It must not be ended before the process is: kopf cancels every task of the loop that is younger than
+    itself when it ends, the pools' loops as well. It takes the process's signals over when it starts, and
+    takes seconds to end on one: `listen_to_signals` makes them ours again. `served` returns when the API
+    server has pools. It ends when `stopping` is set, and sets that if it ends first.
     """
 
     def __init__(
@@ -123,24 +133,26 @@ class Operator:
         """Until we stop. Raises what kopf ends of."""
         for each in ("kopf", "aiohttp", "asyncio"):
             logging.getLogger(each).setLevel(logging.WARNING)
-        while not self._stopping.is_set():
-            for scope in self._scopes:
-                await scope.settled()
-            readable = [scope for scope in self._scopes if scope.readable]
-            enough = asyncio.Event()
-            more = asyncio.create_task(self._until_more(readable, enough))
-            try:
-                await (self._watch(readable, enough) if readable else enough.wait())
-            finally:
-                more.cancel()
-                await asyncio.gather(more, return_exceptions=True)
-            if not enough.is_set():
-                self._stopping.set()  # it ended by a signal that came before they were ours again
+        for scope in self._scopes:
+            await scope.settled()
+        first = [asyncio.create_task(scope.listed()) for scope in self._scopes]
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:  # with nothing to watch kopf would watch everything
+            await asyncio.wait({*first, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (*first, stopping):
+                task.cancel()
+        if not self._stopping.is_set():
+            await self._watch([scope for scope in self._scopes if scope.readable])
+            self._stopping.set()  # it ended, perhaps by a signal that came before they were ours again
 
-    async def _watch(self, scopes: Sequence[Scope], enough: asyncio.Event) -> None:
+    async def _watch(self, scopes: Sequence[Scope]) -> None:
         ready, insights = asyncio.Event(), Insights()
         ours = asyncio.create_task(self._signals_are_ours(ready))
-        looking = asyncio.create_task(look_again(insights, self._served))
+        beside = [
+            asyncio.create_task(look_again(insights, self._served)),
+            *(asyncio.create_task(add(insights, each)) for each in self._scopes if each not in scopes),
+        ]
         namespaces = [scope.namespace for scope in scopes if scope.namespace]
         try:
             await kopf.operator(
@@ -151,24 +163,12 @@ class Operator:
                 clusterwide=not namespaces,
                 namespaces=namespaces,
                 standalone=True,
-                stop_flag=enough,
+                stop_flag=self._stopping,
                 ready_flag=ready,
                 insights=insights,
             )
         finally:
-            ours.cancel()
-            looking.cancel()
-
-    async def _until_more(self, readable: Sequence[Scope], enough: asyncio.Event) -> None:
-        """Sets `enough` when we stop, or when there is more to watch than that."""
-        hidden = [scope for scope in self._scopes if scope not in readable]
-        waiting: set[asyncio.Task[Any]] = {asyncio.create_task(self._stopping.wait())}
-        waiting |= {asyncio.create_task(scope.listed()) for scope in hidden}
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            enough.set()
-        finally:
-            for task in waiting:
+            for task in (ours, *beside):
                 task.cancel()
 
     async def _signals_are_ours(self, kopf_is_ready: asyncio.Event) -> None:

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from kopf._cogs.structs.references import Insights
 
 from controller.claims.scope import Scope
-from controller.handlers import Operator, look_again
+from controller.handlers import Operator, add, look_again
 from controller.kube.config import ClusterConfig
 from controller.pools.host import PoolHost
 from crds import names
@@ -106,6 +106,9 @@ class Everywhere:
     async def settled(self) -> None:
         pass
 
+    async def listed(self) -> None:
+        pass
+
 
 async def hosted(server: YoungServer, url: str) -> str:
     """The first pool that the host hears of; the API server learns of the kinds after kopf has asked."""
@@ -147,3 +150,21 @@ async def test_nothing_is_asked_again_when_kopf_has_found_the_pools() -> None:
 
     await look_again(insights, served)
     assert len(insights.watched_resources) == 1
+
+
+async def test_a_namespace_is_added_to_a_kopf_that_runs_when_it_can_be_read() -> None:
+    class Hidden(Everywhere):
+        namespace = "late"
+        seen = asyncio.Event()
+
+        async def listed(self) -> None:
+            await self.seen.wait()
+
+    insights, hidden = Insights(), Hidden()
+    insights.ready_namespaces.set()
+    adding = asyncio.create_task(add(insights, cast("Scope", hidden)))
+    await asyncio.sleep(0)
+    assert insights.namespaces == set()
+    hidden.seen.set()
+    await asyncio.wait_for(adding, 5)
+    assert insights.namespaces == {"late"}
