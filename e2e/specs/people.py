@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from e2e.rest import Answer, Rest
 from e2e.specs.installation import NAMESPACE, RELEASE, credentials
@@ -24,10 +24,16 @@ _API = {VMS: "kubevirt.io/v1", CLAIMS: API_VERSION, POOLS: API_VERSION}
 
 @dataclass(frozen=True)
 class Person:
-    """What one account asks of the API server in its namespace."""
+    """What one account asks of the API server in its namespace. A context manager that hangs up."""
 
     api: Rest
     namespace: str
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.api.close()
 
     def path(self, plural: str, name: str = "", namespace: str = "") -> str:
         where = f"/apis/{_API[plural]}/namespaces/{namespace or self.namespace}/{plural}"

@@ -115,10 +115,16 @@ def test_a_claim_under_a_released_ones_name_and_uid_gets_another_vm(here: Town, 
     assert tenant.delete(CLAIMS, "first").ok
 
 
+@pytest.fixture
+def outsider(kubectl: Kubectl, namespace: str, tmp_path: Path) -> Iterator[Person]:
+    """A claimant of another namespace."""
+    with settle(kubectl, namespace, "outsider", [CLAIMANT], tmp_path) as person:
+        yield person
+
+
 def test_a_claim_of_another_namespace_gets_nothing_from_this_pool(
-    here: Town, kubectl: Kubectl, namespace: str, tmp_path: Path
+    here: Town, kubectl: Kubectl, namespace: str, outsider: Person
 ) -> None:
-    outsider = settle(kubectl, namespace, "outsider", [CLAIMANT], tmp_path)
     assert outsider.make(CLAIMS, claim_manifest("job", "ci")).status == 201
     assert wait_for_reason(kubectl, namespace, "job") == "PoolNotFound"
     for answer in (
@@ -212,7 +218,7 @@ def may(here: Town, who: str, verb: str, what: str) -> bool:
 
 
 def test_view_edit_and_admin_hold_what_people_expect_of_them(here: Town, tmp_path: Path) -> None:
-    settle(here.kubectl, here.namespace, "viewer", ["view"], tmp_path)
+    settle(here.kubectl, here.namespace, "viewer", ["view"], tmp_path).api.close()
     until("aggregated", lambda: may(here, "owner", "patch", f"{POOLS}/scale"))
     held = {
         (who, verb, what)

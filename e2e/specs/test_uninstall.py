@@ -13,7 +13,7 @@ import pytest
 
 from e2e.install import ROOT
 from e2e.specs.installation import CHART, NAMESPACE, RELEASE, HelmError, Installation, helm
-from e2e.specs.people import POOLS, settle
+from e2e.specs.people import POOLS, Person, settle
 from e2e.specs.words import condition, full, make_claim, make_pool, names, vm_of, wait
 from e2e.tools.programs import find_or_build
 from tests.support.kubectl import Kubectl
@@ -134,10 +134,16 @@ def test_what_kubectl_applied_is_taken_away_by_kubectl(
     assert set(bullpen.definitions()) <= names(kubectl, namespace, "crd")
 
 
+@pytest.fixture
+def owner(kubectl: Kubectl, namespace: str, tmp_path: Path) -> Iterator[Person]:
+    """The namespace's administrator."""
+    with settle(kubectl, namespace, "owner", ["admin"], tmp_path) as person:
+        yield person
+
+
 def test_a_namespaces_administrator_takes_the_finalizer_off_once_no_controller_runs(
-    kubectl: Kubectl, namespace: str, bullpen: Installation, tmp_path: Path
+    kubectl: Kubectl, namespace: str, bullpen: Installation, owner: Person
 ) -> None:
-    owner = settle(kubectl, namespace, "owner", ["admin"], tmp_path)
     make_pool(kubectl, namespace, "ci", warm=1)
     full(kubectl, namespace, "ci", 1)
     until("aggregated", lambda: owner.get(POOLS, "ci").status, lambda status: status == 200)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,11 @@ def town(admin: Rest, installation: Installation, kubeconfig: Path, directory: P
     kubectl, name = installation.kubectl, f"town-{secrets.token_hex(3)}"
     kubectl("create", "namespace", name)
     vms, statuses = may("kubevirt.io", [VMS], *WRITE), [f"{CLAIMS}/status", f"{POOLS}/status"]
-    with auditing(kubeconfig, name) as auditor:
+    with auditing(kubeconfig, name) as auditor, ExitStack() as people:
+
+        def settled(who: str, role: str, *rules: Json) -> Person:
+            return people.enter_context(settle(kubectl, name, who, [role], directory, *rules))
+
         make_pool(kubectl, name, "ci", warm=1, claims={"lifetime": {"max": "1h"}})
         full(kubectl, name, "ci", 1)
         make_claim(kubectl, name, "job", "ci")
@@ -103,18 +107,10 @@ def town(admin: Rest, installation: Installation, kubeconfig: Path, directory: P
         laid = Town(
             kubectl,
             name,
-            settle(kubectl, name, "claimant", [CLAIMANT], directory),
-            settle(
-                kubectl,
-                name,
-                "editor",
-                ["edit"],
-                directory,
-                vms,
-                may("kubevirt.io", [f"{VMS}/status"], "patch"),
-            ),
-            settle(kubectl, name, "owner", ["admin"], directory, vms),
-            settle(kubectl, name, "writer", ["edit"], directory, may("bullpen.dev", statuses, *WRITE)),
+            settled("claimant", CLAIMANT),
+            settled("editor", "edit", vms, may("kubevirt.io", [f"{VMS}/status"], "patch")),
+            settled("owner", "admin", vms),
+            settled("writer", "edit", may("bullpen.dev", statuses, *WRITE)),
             vm_of(kubectl, name, "job"),
             auditor,
         )
