@@ -196,7 +196,8 @@ class PoolLoop:
         oldest = first.arrived if first is not None and queue else None
         revisions, stale = self._freshness.count(inventory), self._freshness.standard.stale
         waiting = [each for each in self._idle(State.PROVISIONING) if each.derived.unschedulable]
-        ending = endings(self._idle(State.TERMINATING), self.space.now(), self.space.desk.stuck_after)
+        terminating = inventory.by_state[State.TERMINATING].values()  # in hand still, if we removed them
+        ending = endings(terminating, self.space.now(), self.space.desk.stuck_after)
         self._late_at = ending.next_late
         seen = Snapshot(
             pool=self._judged,

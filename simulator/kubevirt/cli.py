@@ -94,6 +94,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     add(
         "--nodes", metavar="N", type=int, default=0, help="create N Nodes and renew their leases (default: 0)"
     )
+    add("--room", metavar="N", type=int, default=0, help="VMs a node takes (default: 0, as many as come)")
     add("--node-grace", metavar="TIME", help="lost node to VMI not Ready (default: 1s, with --nodes 40s)")
     add("--writes-in-flight", metavar="N", type=int, default=32, help="at most (default: %(default)s)")
     add("--verbose", action="store_true", help="log every refused write")
@@ -133,7 +134,7 @@ async def _serve(options: argparse.Namespace, defaults: Defaults, cluster: Clust
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     random = Random()
-    placement = Placement(options.nodes, random)
+    placement = Placement(options.nodes, random, options.room)
     async with Api(cluster) as api:
         hands = Hands(api, placement, options.writes_in_flight)
         world = World(api, hands, defaults, random)

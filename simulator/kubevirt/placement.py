@@ -3,6 +3,7 @@
 Must never write: the Node objects, where there are any, are `nodes.py`'s.
 """
 
+from collections import Counter
 from ipaddress import IPv4Address
 from random import Random
 from typing import Final
@@ -13,11 +14,16 @@ NAMES_WITHOUT_NODES: Final = 3
 
 
 class Placement:
-    """Args: how many Node objects there are; with none, three names without an object."""
+    """Args: how many Node objects there are (with none, three names without an object); guests a node takes.
 
-    def __init__(self, nodes: int, random: Random) -> None:
+    `room` 0 is room for all. A seat is a guest's place on a node, kept by its VM's key until it is given up.
+    """
+
+    def __init__(self, nodes: int, random: Random, room: int = 0) -> None:
         self.names = [f"node-{number + 1}" for number in range(nodes or NAMES_WITHOUT_NODES)]
         self.lost: set[str] = set()
+        self._room = room
+        self._seats: dict[str, str] = {}
         self._real = nodes > 0
         self._turn = 0
         self._next = random.randrange(_ADDRESSES)
@@ -31,6 +37,31 @@ class Placement:
             if name not in self.lost:
                 break
         return name
+
+    def seat(self, key: str) -> str:
+        """A node for this guest: the one it has, or the next one with room; empty when all are full."""
+        if key not in self._seats:
+            node = self._roomy() if self._room else self.node()
+            if not node:
+                return ""
+            self._seats[key] = node
+        return self._seats[key]
+
+    def sit(self, key: str, node: str) -> None:
+        """A guest is seen on a node: it has its place there, whoever gave it."""
+        self._seats[key] = node
+
+    def stand_up(self, key: str) -> bool:
+        """Its guest is gone. Whether somebody may wait for the place."""
+        return self._seats.pop(key, "") != "" and self._room > 0
+
+    def _roomy(self) -> str:
+        taken = Counter(self._seats.values())
+        for _ in self.names:
+            name = self.node()
+            if taken[name] < self._room and name not in self.lost:
+                return name
+        return ""
 
     def lose(self, name: str) -> bool:
         """Let a node's lease stop; False when it is only a name, which all guests of a test cluster share."""

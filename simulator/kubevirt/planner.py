@@ -4,13 +4,13 @@ Must never write or wait.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
 from simulator.kubevirt import boot, ending, living
-from simulator.kubevirt.behaviour import PREFIX, Behaviour, Defaults, behaviour
+from simulator.kubevirt.behaviour import PREFIX, Behaviour, Defaults, Failure, behaviour
 from simulator.kubevirt.course import LEADS_TO, Course, decide
 from simulator.kubevirt.filling import DEFAULTED
 from simulator.kubevirt.life import Life
@@ -146,12 +146,15 @@ class Planner:
         if vm is None:
             return None
         template = vm.template()
-        node = (vmi.status.node_name if vmi else "") or self._placement.node()
+        how = self._how(vm, vmi, template)
+        node = (vmi.status.node_name if vmi else "") or self._placement.seat(str(self._sight))
+        if not node:  # every node is full: as if it were commanded, until somebody leaves
+            how = replace(how, failure=how.failure or Failure.UNSCHEDULABLE)
         return Life(
             vm=vm,
             vmi=vmi,
             template=template,
-            how=self._how(vm, vmi, template),
+            how=how,
             profile=self._defaults.profile,
             node=node,
             ip=(vmi.ip if vmi else "") or self._placement.address(),

@@ -105,6 +105,8 @@ class World:
             actor = self._actors[key] = self._actor(*key)
         if isinstance(seen, VMI):
             self._placement.occupy(seen.ip)
+            if seen.status.node_name:
+                self._placement.sit(str(actor.sight), seen.status.node_name)
         if actor.sight.see(seen):
             self._poke(actor)
         self._forget_idle(actor)
@@ -118,6 +120,15 @@ class World:
             actor.sight.confirm_gone(seen.metadata.uid)
             self._poke(actor)
             self._forget_idle(actor)
+            if self._placement.stand_up(str(actor.sight)):
+                self._offer_room()
+
+    def _offer_room(self) -> None:
+        """A guest has left its node: those that no node had room for are looked at again."""
+        for actor in list(self._actors.values()):
+            vm = actor.sight.vm
+            if vm is not None and vm.status.printable_status == "ErrorUnschedulable":
+                self._poke(actor)
 
     def _actor(self, namespace: str, name: str) -> Actor:
         sight = Sight(namespace, name)
