@@ -82,6 +82,9 @@ soak: $(VENV)/.installed  ## everything at random for SOAK_MINUTES=20: claims, k
 faults: $(VENV)/.installed  ## every fault at every step of every scenario, and the table: under half an hour
 	@$(BIN)/python -m tests.faults --write .state/faults
 
+earlier-life: $(VENV)/.installed  ## a start beside ten thousand VMs of an earlier life: minutes
+	@$(BIN)/python -m tests.trials.earlier_life
+
 generate: $(VENV)/.installed  ## CRD manifests, the chart's copies of them, and the state-machine page
 	$(BIN)/python -m crds.generate
 	@rm -f charts/bullpen/files/crds/*.yaml
