@@ -205,7 +205,7 @@ class UpdateStrategy(Model):
         json_schema_extra=rules(
             Rule(
                 # The default of this field, {}, is checked before the defaults of its fields are put in.
-                "!has(self.maxSurge) || self.maxSurge > 0 || "
+                "!has(self.maxSurge) || self.maxSurge != 0 || "
                 "(has(self.warmFloor) && self.warmFloor != '100%')",
                 "with maxSurge 0 and warmFloor 100% no VM could ever be replaced: write maxSurge: 1 or more, "
                 "so that one more is made first, or a lower warmFloor, like 80%, so that one may be missing",
