@@ -230,8 +230,11 @@ class Inventory:
         each.was_claimed = each.was_claimed or bool(each.vm.metadata.labels.get(names.LABEL_CLAIM_UID))
         if each.was_claimed and derived.state in _UNCLAIMED:
             return  # it carried a claim's UID once: whatever a person makes of its labels, it is not offered
-        if derived.state is not before and path(MACHINE, before, derived.state) is None:
-            return  # a person set a label back: what we decided stands, Draining above all
+        decided = before in _UNCLAIMED and derived.state not in _UNCLAIMED
+        if not decided and derived.state is not before and path(MACHINE, before, derived.state) is None:
+            # A person set a label back: what we decided stands, Draining above all. What we only took it for
+            # does not: one that we saw fail may have been handed over by another leader, or by us, before.
+            return
         each.booted_here = each.booted_here or derived.state is State.PROVISIONING
         each.derived = derived
         if derived.recheck_at is not None and self._due_at.get(each.uid) != derived.recheck_at:

@@ -249,6 +249,25 @@ def test_a_failed_vm_that_recovers_is_not_used_again() -> None:
     assert inventory.take("hand-over") is None
 
 
+@pytest.mark.parametrize(
+    ("mark", "state"),
+    [
+        (names.Mark.CLAIMED, State.CLAIMED),
+        (names.Mark.RETAINED, State.RETAINED),
+        (names.Mark.DRAINING, State.DRAINING),
+    ],
+)
+def test_a_vm_that_we_took_for_failed_is_what_has_been_decided_about_it(
+    mark: names.Mark, state: State
+) -> None:
+    """A standby whose watch had broken saw a deadline pass, and then what the leader had made of the VM."""
+    inventory = _inventory()
+    inventory.observe(make_vm("a", age=1000), make_vmi("a", ready=False), None, NOW)
+    assert inventory.count(State.FAILED) == 1
+    inventory.observe(make_vm("a", age=1000, state=mark), make_vmi("a", ready=False), None, NOW)
+    assert {each: inventory.count(each) for each in State if inventory.count(each)} == {state: 1}
+
+
 def test_a_claimed_vm_whose_label_alone_is_set_back_stays_claimed() -> None:
     inventory = _inventory()
     inventory.observe(make_vm("a", state=names.Mark.CLAIMED), make_vmi("a"), None, NOW)
