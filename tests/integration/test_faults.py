@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from e2e.controlplane.plane import ControlPlane
+from simulator.api import ApiError
+from tests.faults.addresses import Asked
+from tests.faults.answers import refusal
 from tests.faults.company import Company
 from tests.faults.kinds import Fault, Kind
 from tests.faults.runs import Report, Run
@@ -74,3 +78,22 @@ async def test_a_death_between_the_writes_and_another_in_the_repair_leave_no_vm_
 async def test_objects_that_vanish_while_a_watch_is_expired_are_missed(where: Stage) -> None:
     watches = ("event/virtualmachines", "event/virtualmachineinstances", "event/virtualmachineclaims")
     await _tried(where, *_each("bind", watches, Kind.VANISH))
+
+
+async def test_a_death_around_the_mark_of_a_removal_leaves_no_vm_half_removed(where: Stage) -> None:
+    await _tried(where, *_each("scale-down", ("drain/mark",), Kind.KILL_BEFORE, Kind.KILL_AFTER))
+
+
+async def test_a_pools_status_is_right_again_after_a_lost_reply_or_a_lie(where: Stage) -> None:
+    await _tried(where, *_each("bind", ("pool/status",), Kind.CUT_AFTER, Kind.LATE_END, Kind.TEST_FAILED))
+
+
+async def test_the_proxys_words_for_a_failed_test_are_the_api_servers(where: Stage) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    await where.api.post(path, {"metadata": {"name": "words"}})
+    wrong = [{"op": "test", "path": "/metadata/uid", "value": "another"}]
+    with pytest.raises(ApiError) as refused:
+        await where.api.json_patch(f"{path}/words", wrong)
+    ours = orjson.loads(refusal(Kind.TEST_FAILED, Asked("PATCH", f"{path}/words")).body)
+    theirs = refused.value
+    assert (theirs.status, theirs.reason, theirs.message) == (ours["code"], ours["reason"], ours["message"])
