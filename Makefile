@@ -44,7 +44,8 @@ format: $(VENV)/.installed  ## let ruff write the layout
 	$(BIN)/ruff format .
 
 test: $(VENV)/.installed  ## every level, on a real control plane
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto -m "not cluster"
+	$(BIN)/pytest -m cluster
 
 test-fast: $(VENV)/.installed  ## the inner loop: no control plane, seconds
 	$(BIN)/pytest --numprocesses auto -m "not cluster and not thorough"
