@@ -24,6 +24,7 @@ class StepName(StrEnum):
     HAND_OVER_READ_CLAIM = "hand-over/read-claim"
     REPAIR_READ_VM = "repair/read-vm"
     REPAIR_READ_CLAIM = "repair/read-claim"
+    REPAIR_CONFIRM = "repair/confirm"
     REPAIR_PUBLISH = "repair/publish"
     REPAIR_RELABEL = "repair/relabel"
     REPAIR_DESTROY = "repair/destroy"

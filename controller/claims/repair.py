@@ -47,6 +47,7 @@ class Stage(StrEnum):
     READ_VM = "read-vm"
     RELABEL = "relabel"
     READ_CLAIM = "read-claim"
+    CONFIRM = "confirm"
     PUBLISH = "publish"
     DESTROY = "destroy"
     OVER = "over"
@@ -77,6 +78,8 @@ class Repair:
         match self.stage:
             case Stage.READ_VM:
                 return ReadVM(StepName.REPAIR_READ_VM, self.name)
+            case Stage.CONFIRM:
+                return ReadVM(StepName.REPAIR_CONFIRM, self.name)
             case Stage.RELABEL:
                 return PatchVM(StepName.REPAIR_RELABEL, self.name, self._relabelling())
             case Stage.READ_CLAIM:
@@ -94,6 +97,8 @@ class Repair:
                 return self._saw_vm(answer)
             case Stage.READ_CLAIM:
                 return self._saw_claim(answer)
+            case Stage.CONFIRM:
+                return self._confirmed(answer)
             case Stage.PUBLISH:
                 return self._published(answer)
             case _:
@@ -148,9 +153,26 @@ class Repair:
             case Verdict.PUBLISH:
                 return replace(self, stage=Stage.PUBLISH)
             case Verdict.RELEASE | Verdict.DESTROY:
-                return replace(self, stage=Stage.DESTROY)
+                return replace(self, stage=Stage.CONFIRM if self.claim is None else Stage.DESTROY)
             case Verdict.LEAVE:
                 return self._over(Outcome.LEFT)
+
+    def _confirmed(self, answer: Answer) -> "Repair":
+        """Its claim is gone. If it was orphaned, its owner was taken off the VM before: look once more.
+
+        The first look may have been before that; after this one nothing can free the VM any more.
+        """
+        match answer:
+            case FoundVM(vm) if vm.metadata.uid == self.uid and vm.metadata.owner_references:
+                return replace(self, vm=vm, stage=Stage.DESTROY)
+            case FoundVM(vm) if vm.metadata.uid == self.uid:
+                return self._over(Outcome.LEFT)
+            case FoundVM() | Missing():
+                return self._over(Outcome.NOTHING)
+            case Unknown() | NotApplied():
+                return self
+            case _:
+                return self._over(Outcome.GIVEN_UP)
 
     def _published(self, answer: Answer) -> "Repair":
         match answer:

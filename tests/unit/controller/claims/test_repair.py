@@ -214,15 +214,35 @@ def test_a_claim_that_waits_gets_the_vm_that_it_holds(claim: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
-    [Missing(), *(FoundClaim(CLAIMS[each]) for each in (3, 5, 6, 7, 8))],
-    ids=["gone", "bound to another", "releasing", "going", "expired", "a namesake"],
+    "so_far",
+    [
+        *([FoundClaim(CLAIMS[each])] for each in (3, 5, 6, 7)),
+        [Missing(), FoundVM(HELD)],
+        [FoundClaim(CLAIMS[8]), FoundVM(HELD)],
+    ],
+    ids=["bound to another", "releasing", "going", "expired", "gone", "a namesake"],
 )
-def test_the_vm_is_destroyed_when_the_claim_is(found: Answer) -> None:
-    step = _step(FoundVM(HELD), found)
+def test_the_vm_is_destroyed_when_the_claim_is(so_far: list[Answer]) -> None:
+    step = _step(FoundVM(HELD), *so_far)
     assert isinstance(step, DeleteVM)
-    assert _outcome(FoundVM(HELD), found, Accepted()) == Outcome.DESTROYED
-    assert _outcome(FoundVM(HELD), found, Missing()) == Outcome.DESTROYED
+    assert _outcome(FoundVM(HELD), *so_far, Accepted()) == Outcome.DESTROYED
+    assert _outcome(FoundVM(HELD), *so_far, Missing()) == Outcome.DESTROYED
+
+
+@pytest.mark.parametrize("claim", [Missing(), FoundClaim(CLAIMS[8])], ids=["gone", "a namesake"])
+@pytest.mark.parametrize(
+    ("again", "outcome"),
+    [
+        pytest.param(FoundVM(VMS[3]), Outcome.LEFT, id="it was orphaned between the two looks"),
+        pytest.param(FoundVM(VMS[6]), Outcome.NOTHING, id="a namesake"),
+        pytest.param(Missing(), Outcome.NOTHING, id="gone"),
+        pytest.param(Denied("no"), Outcome.GIVEN_UP, id="unreadable"),
+    ],
+)
+def test_a_vm_whose_claim_is_gone_is_looked_at_once_more_and_not_destroyed_if(
+    claim: Answer, again: Answer, outcome: Outcome
+) -> None:
+    assert _outcome(FoundVM(HELD), claim, again) == outcome
 
 
 def test_a_vm_that_a_person_orphaned_is_left_when_its_claim_is_gone() -> None:
@@ -241,8 +261,9 @@ def test_a_vm_that_a_person_orphaned_is_left_when_its_claim_is_gone() -> None:
         [FoundVM(HELD)],
         [FoundVM(HELD), FoundClaim(CLAIMS[0])],
         [FoundVM(HELD), Missing()],
+        [FoundVM(HELD), Missing(), FoundVM(HELD)],
     ],
-    ids=["reading the VM", "relabelling", "reading the claim", "publishing", "destroying"],
+    ids=["reading the VM", "relabelling", "reading the claim", "publishing", "confirming", "destroying"],
 )
 def test_an_uncertain_answer_repeats_the_step_when(so_far: list[Answer], silence: Answer) -> None:
     assert _step(*so_far, silence, silence) == _step(*so_far)
@@ -256,7 +277,12 @@ def test_a_refused_publication_begins_anew_with_the_vm(change: Answer) -> None:
 @pytest.mark.parametrize("refusal", [Denied("no"), Invalid("no")])
 @pytest.mark.parametrize(
     "so_far",
-    [[], [FoundVM(STRAY)], [FoundVM(HELD), FoundClaim(CLAIMS[0])], [FoundVM(HELD), Missing()]],
+    [
+        [],
+        [FoundVM(STRAY)],
+        [FoundVM(HELD), FoundClaim(CLAIMS[0])],
+        [FoundVM(HELD), Missing(), FoundVM(HELD)],
+    ],
     ids=["reading the VM", "relabelling", "publishing", "destroying"],
 )
 def test_a_refusal_for_good_is_left_to_the_next_pass_when(so_far: list[Answer], refusal: Answer) -> None:
