@@ -38,6 +38,7 @@ from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
 from controller.kube.store import Store
 from controller.machines.objects import VirtualMachine
+from controller.machines.ownership import watched
 from crds import names
 
 _VM = msgspec.json.Decoder(VirtualMachine)
@@ -144,7 +145,8 @@ class Executor:
 
     def _vm(self, body: bytes) -> FoundVM:
         vm = _VM.decode(body)
-        self._vms.apply(vm)
+        if watched(vm.metadata):  # else nobody would ever tell the store that it has changed or gone
+            self._vms.apply(vm)
         return FoundVM(vm, self._client.server_time().timestamp())
 
     def _claim(self, body: bytes) -> FoundClaim:

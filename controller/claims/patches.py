@@ -91,6 +91,21 @@ def drain(vm: VirtualMachine) -> Ops:
     return (*still_pooled(vm), add(STATE, names.Mark.DRAINING.value))
 
 
+def discard(vm: VirtualMachine) -> Ops:
+    """A person wrote a claim's UID onto a VM that its pool owns: nobody knows whose it is, so it goes.
+
+    Marked first, like every VM that is removed, and refused if the person takes the UID off again.
+    """
+    return (
+        test("/metadata/uid", vm.metadata.uid),
+        test("/metadata/deletionTimestamp", None),
+        test(CLAIM_UID, vm.metadata.labels.get(names.LABEL_CLAIM_UID)),
+        test(STATE, vm.metadata.labels.get(names.LABEL_STATE)),
+        test("/metadata/ownerReferences", owner_references(vm)),
+        add(STATE, names.Mark.DRAINING.value),
+    )
+
+
 def relabel_claimed(vm: VirtualMachine) -> Ops:
     """A person set the state back on a claimed VM: it is put right, and never offered."""
     return (

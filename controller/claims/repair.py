@@ -31,7 +31,7 @@ from controller.claims.protocol import (
 )
 from controller.claims.status import Terms
 from controller.machines.objects import VirtualMachine, VirtualMachineInstance
-from controller.machines.ownership import controller_reference, forged
+from controller.machines.ownership import controller_reference, forged, given_by_hand
 from crds import names
 
 
@@ -121,7 +121,7 @@ class Repair:
 
     def _judged_vm(self) -> "Repair":
         meta = self._vm.metadata
-        if forged(self._vm):
+        if forged(self._vm) or given_by_hand(self._vm):
             return replace(self, stage=Stage.RELABEL)
         if meta.deletion_timestamp is not None or not meta.labels.get(names.LABEL_CLAIM_UID):
             return self._over(Outcome.NOTHING)
@@ -209,7 +209,11 @@ class Repair:
         return self.claim
 
     def _relabelling(self) -> Ops:
-        return patches.relabel_pooled(self._vm) if forged(self._vm) else patches.relabel_claimed(self._vm)
+        if forged(self._vm):
+            return patches.relabel_pooled(self._vm)
+        if given_by_hand(self._vm):
+            return patches.discard(self._vm)
+        return patches.relabel_claimed(self._vm)
 
     def _publication(self) -> Ops:
         return patches.whole_status(self._claim, status.bound(self._claim, self._vm, self.vmi, self.terms))

@@ -33,6 +33,27 @@ def controller_reference(metadata: ObjectMeta) -> OwnerReference | None:
     return next((reference for reference in metadata.owner_references if reference.controller), None)
 
 
+def watched(metadata: ObjectMeta) -> bool:
+    """Whether the watches of VMs, which select by this label, tell of every change to it."""
+    return names.LABEL_POOL_UID in metadata.labels
+
+
+def given_by_hand(vm: VirtualMachine) -> bool:
+    """A person wrote a claim's UID onto it: its pool owns it still, so no hand-over did.
+
+    A VM that is being reset is its pool's again and keeps the UID until that is done.
+    """
+    meta = vm.metadata
+    owner = owner_of(meta)
+    return (
+        owner is not None
+        and owner.kind is OwnerKind.POOL
+        and meta.deletion_timestamp is None
+        and bool(meta.labels.get(names.LABEL_CLAIM_UID))
+        and meta.labels.get(names.LABEL_STATE) not in {names.Mark.DRAINING, names.Mark.RECYCLING}
+    )
+
+
 def forged(vm: VirtualMachine) -> bool:
     """Marked Claimed by a person: it carries no claim's UID, and its pool owns it still."""
     meta = vm.metadata

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
 import pytest
 
-from controller.claims.execute import answer_of, priority_of
+from controller.claims.execute import Executor, answer_of, priority_of
 from controller.claims.protocol import (
     Answer,
     DeleteVM,
     Denied,
+    FoundVM,
     Invalid,
     Missing,
     NotApplied,
     PatchVM,
     ReadClaim,
+    ReadVM,
     Step,
     StepName,
     TestRefused,
@@ -21,6 +28,10 @@ from controller.claims.protocol import (
 )
 from controller.kube import errors
 from controller.kube.client import Priority
+from controller.kube.store import Store
+from controller.machines.objects import VirtualMachine
+from crds import names
+from tests.support.builders import make_vm, stored
 
 PATCH: Step = PatchVM(StepName.HAND_OVER_VM, "vm", ())
 DELETE: Step = DeleteVM(StepName.RELEASE_DELETE, "vm", "vm-uid")
@@ -103,3 +114,36 @@ def test_a_hand_over_goes_before_a_release_and_that_before_a_status(
     step: StepName, priority: Priority
 ) -> None:
     assert priority_of(step) is priority
+
+
+class _Client:
+    """Answers each read with one VM."""
+
+    def __init__(self, vm: VirtualMachine) -> None:
+        self._body = orjson.dumps(stored(vm))
+
+    async def get(self, *_: Any, **__: Any) -> bytes:
+        return self._body
+
+    def server_time(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def _read(vm: VirtualMachine) -> tuple[Answer, Store[VirtualMachine]]:
+    vms: Store[VirtualMachine] = Store()
+    client: Any = _Client(vm)
+    executor = Executor(client, "ns", vms, Store(), lambda _: contextlib.nullcontext())
+    return await executor.perform(ReadVM(StepName.LOST_READ_VM, vm.metadata.name)), vms
+
+
+async def test_what_a_read_shows_is_known_at_once() -> None:
+    vm = make_vm()
+    answer, vms = await _read(vm)
+    assert isinstance(answer, FoundVM)
+    assert vms.get(vm.metadata.uid) == vm
+
+
+async def test_a_vm_that_no_watch_covers_is_not_kept_since_nobody_would_tell_when_it_goes() -> None:
+    answer, vms = await _read(make_vm(labels={names.LABEL_POOL_UID: None}))
+    assert isinstance(answer, FoundVM)
+    assert len(vms) == 0

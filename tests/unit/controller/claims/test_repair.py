@@ -39,6 +39,7 @@ from tests.support.builders import (
     make_vmi,
     pool_owner,
     read_claim,
+    read_vm,
     stored,
 )
 from tests.support.patching import applied, refused
@@ -329,3 +330,15 @@ def test_a_vm_that_a_person_marked_claimed_is_its_pools_again_and_nothing_else_h
     assert after["metadata"]["labels"][names.LABEL_STATE] == "Pooled"
     assert refused(stored(make_vm(state="Claimed", claim_uid="claim-uid")), step.ops)
     assert _outcome(FoundVM(marked), FoundVM(make_vm())) == Outcome.NOTHING
+
+
+@pytest.mark.parametrize("state", ["Pooled", "Claimed"])
+def test_a_vm_on_which_a_person_wrote_a_claims_uid_is_chosen_for_removal(state: str) -> None:
+    given = make_vm(state=state, claim_uid="claim-uid", owner=pool_owner())
+    step = _step(FoundVM(given))
+    assert isinstance(step, PatchVM)
+    after = applied(stored(given), step.ops)
+    assert after["metadata"]["labels"][names.LABEL_STATE] == "Draining"
+    assert refused(stored(make_vm()), step.ops)
+    assert refused(stored(HELD), step.ops)
+    assert _outcome(FoundVM(given), FoundVM(read_vm(after))) == Outcome.NOTHING

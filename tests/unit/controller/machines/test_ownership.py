@@ -7,7 +7,15 @@ import pytest
 
 from controller.kube.objects import OwnerReference
 from controller.machines.objects import VirtualMachine
-from controller.machines.ownership import Owner, OwnerKind, controller_reference, forged, owner_of
+from controller.machines.ownership import (
+    Owner,
+    OwnerKind,
+    controller_reference,
+    forged,
+    given_by_hand,
+    owner_of,
+    watched,
+)
 from crds import names
 from tests.support.builders import claim_owner, make_vm, pool_owner
 
@@ -96,3 +104,27 @@ def test_a_vm_is_forged_when_a_person_marked_it_claimed_and_no_claim_has_it(
     vm: VirtualMachine, is_forged: object
 ) -> None:
     assert forged(vm) is is_forged
+
+
+@pytest.mark.parametrize(
+    ("vm", "is_so"),
+    [
+        pytest.param(make_vm(claim_uid="any", owner=pool_owner()), True, id="offered with a UID"),
+        pytest.param(make_vm(state="Claimed", claim_uid="any", owner=pool_owner()), True, id="claimed"),
+        pytest.param(make_vm(), False, id="a pool's"),
+        pytest.param(make_vm(state="Claimed", claim_uid="claim-uid"), False, id="a claim's"),
+        pytest.param(make_vm(state="Recycling", claim_uid="any", owner=pool_owner()), False, id="in reset"),
+        pytest.param(make_vm(state="Draining", claim_uid="any", owner=pool_owner()), False, id="draining"),
+        pytest.param(make_vm(claim_uid="any", owner=pool_owner(), deleting=True), False, id="going"),
+        pytest.param(make_vm(claim_uid="any", owner=None), False, id="nobody's"),
+    ],
+)
+def test_a_claims_uid_was_given_by_hand_when_the_pool_owns_the_vm_still(
+    vm: VirtualMachine, is_so: object
+) -> None:
+    assert given_by_hand(vm) is is_so
+
+
+def test_the_watches_tell_of_a_vm_as_long_as_it_has_its_pools_uid() -> None:
+    assert watched(make_vm().metadata)
+    assert not watched(make_vm(labels={names.LABEL_POOL_UID: None}).metadata)
