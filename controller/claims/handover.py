@@ -58,7 +58,8 @@ class HandOver:
     """One VM to one claim.
 
     `terms` are what the bind records (pool, times), `doubt` remembers that write 1 was once sent without a
-    definite answer, so that a later "not applied" can't be believed.
+    definite answer, so that a later "not applied" can't be believed. `refused` is how a later try was refused:
+    if the VM is not ours, that is the reason, and not that somebody took it.
     """
 
     claim: Claim
@@ -67,6 +68,7 @@ class HandOver:
     terms: Terms
     stage: Stage = Stage.WRITE_VM
     doubt: bool = False
+    refused: Done | None = None
     done: Done = field(default=Done(Outcome.HELD))
 
     def next(self) -> Next:
@@ -113,8 +115,12 @@ class HandOver:
                 return replace(self, doubt=True)  # the same patch to the same VM, never another VM
             case NotApplied():
                 return self  # this try was not, and an earlier one may be yet: the same patch still
+            case Invalid(message):
+                return self._doubted(Outcome.METADATA_REFUSED, message)
+            case Denied(message):
+                return self._doubted(Outcome.DENIED, message)
             case _:
-                return replace(self, stage=Stage.READ_VM)  # refused now, but an earlier try may have landed
+                return replace(self, stage=Stage.READ_VM)
 
     def _read_vm(self, answer: Answer) -> "HandOver":
         match answer:
@@ -122,6 +128,8 @@ class HandOver:
                 return replace(self, stage=Stage.WRITE_CLAIM, vm=vm, terms=self.terms.at(at))
             case FoundVM(vm) if taken := self._taken_keys(vm):
                 return self._over(Outcome.METADATA_REFUSED, f"the VM has {', '.join(taken)} already")
+            case FoundVM(vm) if self.refused is not None and self._free(vm):
+                return replace(self, stage=Stage.OVER, done=self.refused)
             case FoundVM() | Missing():
                 return self._over(Outcome.VM_TAKEN)
             case Invalid(message) | Denied(message):
@@ -174,8 +182,15 @@ class HandOver:
         )
 
     def _taken_keys(self, vm: VirtualMachine) -> list[str]:
-        free = vm.metadata.labels.get(names.LABEL_STATE) == names.Mark.POOLED
-        return patches.taken_keys(vm, self.claim) if free and vm.metadata.uid == self.vm.metadata.uid else []
+        return patches.taken_keys(vm, self.claim) if self._free(vm) else []
+
+    def _free(self, vm: VirtualMachine) -> bool:
+        same = vm.metadata.uid == self.vm.metadata.uid
+        return same and vm.metadata.labels.get(names.LABEL_STATE) == names.Mark.POOLED
+
+    def _doubted(self, outcome: Outcome, message: str) -> "HandOver":
+        """Refused now, but an earlier try may have landed: the VM says."""
+        return replace(self, stage=Stage.READ_VM, refused=Done(outcome, message))
 
     def _over(self, outcome: Outcome, message: str = "") -> "HandOver":
         return replace(self, stage=Stage.OVER, done=Done(outcome, message))
