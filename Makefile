@@ -13,7 +13,7 @@ IMAGE ?=
 STAND_IN ?= 0
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials faults soak generate e2e e2e-kind image
+.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials explore faults soak generate e2e e2e-kind image
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,6 +85,9 @@ faults: $(VENV)/.installed  ## every fault at every step of every scenario, and 
 
 earlier-life: $(VENV)/.installed  ## a start beside ten thousand VMs of an earlier life: minutes
 	@$(BIN)/python -m tests.trials.earlier_life
+
+explore: $(VENV)/.installed  ## the hand-over protocol through every interleaving, at full size: ten minutes
+	@$(BIN)/python -m tests.protocol
 
 generate: $(VENV)/.installed  ## CRD manifests, the chart's copies of them, and the state-machine page
 	$(BIN)/python -m crds.generate

@@ -58,8 +58,8 @@ class HandOver:
     """One VM to one claim.
 
     `terms` are what the bind records (pool, times), `doubt` remembers that write 1 was once sent without a
-    definite answer, so that a later "not applied" can't be believed. `refused` is how a later try was refused:
-    if the VM is not ours, that is the reason, and not that somebody took it.
+    definite answer, so that a later "not applied" can't be believed. `refused` is how a later try was
+    refused: if the VM is not ours, that is the reason, and not that somebody took it.
     """
 
     claim: Claim

@@ -201,7 +201,7 @@ def test_two_writes_and_the_vm_is_the_claims() -> None:
         pytest.param([Unknown(), TestRefused(), Missing()], Outcome.VM_TAKEN, id="unknown, and then gone"),
         pytest.param([Unknown(), Denied("no"), FoundVM(VM)], Outcome.DENIED, id="unknown, then denied"),
         pytest.param([Unknown(), Invalid("x"), FoundVM(VM)], Outcome.METADATA_REFUSED, id="then invalid"),
-        pytest.param([Unknown(), Denied("x"), FoundVM(VMS[3])], Outcome.VM_TAKEN, id="unknown, then a rival's"),
+        pytest.param([Unknown(), Denied("x"), FoundVM(VMS[3])], Outcome.VM_TAKEN, id="then a rival's"),
     ],
 )
 def test_refused_because(answers: list[Answer], outcome: Outcome) -> None:

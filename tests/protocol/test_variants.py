@@ -1,0 +1,30 @@
+"""The tests of the test: each known mistake is found, by a short story that a person can follow."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.protocol.explore import Explorer, Report
+from tests.protocol.variants import VARIANTS, Variant
+from tests.protocol.worlds import named
+
+FEW = 16  # steps: more than anybody reads
+
+
+def _found(variant: Variant) -> Report:
+    with variant.applied():
+        return Explorer(named(variant.world)).run(stop_at=variant.finds)
+
+
+@pytest.mark.parametrize("variant", [pytest.param(each, id=each.name) for each in VARIANTS])
+def test_it_is_found_that(variant: Variant) -> None:
+    found = [way for what, way in _found(variant).ways.items() if what.startswith(variant.finds)]
+    assert found, f"{variant.about}: not found in world {variant.world}"
+    assert 2 <= len(found[0]) <= FEW
+    assert not any(what.startswith(variant.finds) for what in named(variant.world).allowed)
+
+
+def test_a_variant_is_over_when_its_exploration_is() -> None:
+    variant = next(each for each in VARIANTS if each.name == "no-owner-test")
+    _found(variant)
+    assert Explorer(named(variant.world)).run().broken == []
