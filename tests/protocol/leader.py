@@ -227,9 +227,15 @@ class Desk:
         known = {versions[-1].name for versions in self.view.vms if versions}
         vms = SimpleNamespace(by_name=lambda _, name: name if name in known else None)
         space: Any = SimpleNamespace(
-            client=None, name=NAMESPACE, vms=vms, executor=None, now=lambda: self.now, router=self.router
+            client=None,
+            name=NAMESPACE,
+            vms=vms,
+            executor=None,
+            now=lambda: self.now,
+            router=self.router,
+            desk=SimpleNamespace(missing=""),
         )
-        found = pool_loop.PoolLoop(space, self.record, 10.0)
+        found = pool_loop.PoolLoop(space, self.record, 10.0, 300.0)
         found._read_template()
         found._checked = True
         found._removing = {task.vm_uid for task in self.view.tasks if task.purpose is Purpose.DRAIN}

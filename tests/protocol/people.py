@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from controller.claims.objects import FOREGROUND, ORPHAN
-from controller.machines.rendering import revision
+from controller.machines.revision import revision
 from crds import names
 from tests.protocol.apiserver import (
     Names,
