@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from controller.claims import announce, patches, plan, release, repair, status
+from controller.claims import desk as controllers_desk
 from controller.claims.drain import Drain
 from controller.claims.handover import HandOver
 from controller.claims.objects import FOREGROUND, Claim
@@ -233,7 +234,7 @@ class Desk:
             executor=None,
             now=lambda: self.now,
             router=self.router,
-            desk=SimpleNamespace(missing=""),
+            desk=controllers_desk.Desk(1),
         )
         found = pool_loop.PoolLoop(space, self.record, 10.0, 300.0)
         found._read_template()

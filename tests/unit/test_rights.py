@@ -24,6 +24,7 @@ STEPS = {
     StepName.REPAIR_READ_VM: ("get", VMS),
     StepName.REPAIR_READ_CLAIM: ("get", CLAIMS),
     StepName.REPAIR_PUBLISH: ("patch", f"{CLAIMS}/status"),
+    StepName.REPAIR_CONFIRM: ("get", VMS),
     StepName.REPAIR_RELABEL: ("patch", VMS),
     StepName.REPAIR_DESTROY: ("delete", VMS),
     StepName.RELEASE_DELETE: ("delete", VMS),
