@@ -71,7 +71,7 @@ async def test_chaos_leaves_nothing_behind(where: Stage) -> None:
 
 async def test_a_short_soak_finds_nothing_and_leaves_nothing(where: Stage) -> None:
     """At full length, and with guests that fail by themselves: `make soak`."""
-    found = await soak(where, minutes=0.3, seed=1, places=2, lease="6s")
+    found = await soak(where, minutes=0.2, seed=1, places=2, lease="6s")
     assert found.findings == []
     assert found.claims["bound"] > 0
     assert sum(found.ends.values()) > 0

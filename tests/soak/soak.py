@@ -18,12 +18,13 @@ from crds.durations import seconds
 from simulator.api import ApiError
 from tests.soak.agenda import Act, Chapter, Entry, agenda
 from tests.soak.court import Court, Seat
+from tests.soak.farewell import namespace_gone, tables_empty
 from tests.soak.flatness import bounds, course, creeping
 from tests.soak.people import People
 from tests.soak.summary import Summary, tally
-from tests.soak.vitals import Vitals, held
+from tests.soak.vitals import Vitals
 from tests.trials.absences import kill_api_server
-from tests.trials.stage import Scene, Stage, TrialError, idling, scrape
+from tests.trials.stage import Scene, Stage, TrialError, idling
 
 PLACES = 3  # namespaces
 LEASE = "12s"  # longer than that of the trials: a lease that is lost for no reason is a finding
@@ -31,7 +32,6 @@ FAILING = ("crash-loop=0.01", "image=0.01", "hang=0.01")  # of all guests, at an
 _REST = 150.0  # seconds: brakes with their pauses, deadlines of VMs that never boot
 _OUTAGE = (0.5, 4.0)  # seconds without an API server
 _KILLS = frozenset({Act.KILL, Act.STOP, Act.FREEZE})
-_GONE = 120.0  # seconds for a namespace to be removed
 
 
 def flags() -> list[str]:
@@ -171,37 +171,8 @@ class Soak:
         await self._auditor.settled(30)
         self._hear(gaps=False)
         for scene in self._scenes:
-            await self._namespace_gone(scene.namespace)
-        await self._tables_empty()
-
-    async def _namespace_gone(self, name: str) -> None:
-        path = f"/api/v1/namespaces/{name}"
-        await self._stage.api.delete(path)
-        deadline = time.monotonic() + _GONE
-        while time.monotonic() < deadline:
-            try:
-                await self._stage.api.get(path)
-            except ApiError as error:
-                if error.status == 404:
-                    return
-                raise
-            await asyncio.sleep(0.5)
-        raise TrialError(f"namespace {name} is not gone {_GONE:g} s after its deletion")
-
-    async def _tables_empty(self) -> None:
-        deadline = time.monotonic() + 30.0
-        while left := await self._tables():
-            if time.monotonic() > deadline:
-                raise TrialError(f"controllers remember what is gone: {left}")
-            await asyncio.sleep(1.0)
-
-    async def _tables(self) -> dict[str, dict[str, float]]:
-        found = {}
-        for seat in self._court.seats:
-            tables = held(await asyncio.to_thread(scrape, seat.controller.listen))
-            if left := {table: number for table, number in tables.items() if number}:
-                found[seat.name] = left
-        return found
+            await namespace_gone(self._stage, scene.namespace)
+        await tables_empty([seat.controller for seat in self._court.seats])
 
     async def _dump(self) -> None:
         """What was there when it went wrong, beside the logs."""
