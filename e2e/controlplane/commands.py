@@ -127,6 +127,8 @@ def controller_manager(plan: Plan) -> list[str]:
         "--kube-api-burst=2000",
         "--concurrent-gc-syncs=40",
         "--concurrent-namespace-syncs=20",
+        # A quota made before this process has learned of a definition is not counted before the next round.
+        "--resource-quota-sync-period=5s",
         "--profiling=false",
         f"--use-service-account-credentials={str(plan.guarded).lower()}",
     ]
