@@ -180,22 +180,22 @@ class Aftercare:
 
     async def tell(
         self, entry: Waiting, reason: ClaimReason, message: str, place: dict[str, Any] | None = None
-    ) -> None:
-        """Write why a claim waits; the place alone when that is all that is new."""
+    ) -> bool:
+        """Write why a claim waits; the place alone when that is all that is new. Whether it is told then."""
         space = self._namespace
         claim = space.router.claims.get(entry.uid)
         if claim is None or not claim.waiting or entry.assigned or entry.uid in space.in_hand:
-            return
+            return False
         fresh = status.waiting(claim, reason, message, space.now(), place)
         before = status.kept(claim)
         without = {key: value for key, value in before.items() if key != "queue"}
         if place is not None and status.same(without, {k: v for k, v in fresh.items() if k != "queue"}):
             work = release.StatusWrite(StepName.CLAIM_QUEUE, claim, queue_place(claim, place))
         elif status.same(before, fresh):
-            return
+            return True
         else:
             work = release.StatusWrite(StepName.CLAIM_STATUS, claim, whole_status(claim, fresh))
-        await self._drive(work)
+        return await self._drive(work) is None
 
     async def unreadable(self, claim: Claim) -> None:
         """A stored claim that the present schema would refuse."""

@@ -63,7 +63,7 @@ class Announcer:
     def __init__(self, namespace: "Namespace") -> None:
         self._namespace = namespace
         self._at_work: set[str] = set()
-        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._telling: dict[str, asyncio.Task[bool]] = {}
 
     def hush(self, claim_uid: str) -> None:
         """This claim is being served: what it was about to be told is nothing that it should wait for."""
@@ -97,8 +97,8 @@ class Announcer:
         for position, entry in reversed(line):
             if entry.arrived + FIRST / 2 > now or not self._stale(entry, position, why, now):
                 continue
+            before, place = entry.told_position, None
             entry.tell(position, now)
-            place = None
             if record is not None:
                 place = status.place(position, estimated_ready(position, orders, median, now))
             telling = asyncio.ensure_future(
@@ -107,8 +107,8 @@ class Announcer:
             self._telling[entry.uid] = telling
             try:
                 await asyncio.wait({telling})
-                if not telling.cancelled():
-                    telling.result()
+                if not telling.cancelled() and not telling.result():
+                    entry.still_knows(before)
             finally:
                 telling.cancel()
                 del self._telling[entry.uid]

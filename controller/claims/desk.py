@@ -21,7 +21,7 @@ class Desk:
         self.stuck_after = 300.0
         self.missing = ""
         self.room = max_hand_overs
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[Any]] = set()
         self._waiting: dict[str, Callable[[], None]] = {}
 
     def wait_for_room(self, namespace: str, wake: Callable[[], None]) -> None:
@@ -37,13 +37,13 @@ class Desk:
         for wake in waiting.values():
             wake()
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
         """Run a task of ours; a failure is logged and ends nothing else."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task failed", error=repr(error), exc_info=error)

@@ -35,6 +35,10 @@ class Waiting:
         self.told_first = self.told_first or position
         self.told_position, self.told_at = position, now
 
+    def still_knows(self, position: int) -> None:
+        """It could not be told: it knows the place of before, if any, and is told when it is time again."""
+        self.told_position = position or self.told_position
+
 
 @dataclass(slots=True)
 class Queue:

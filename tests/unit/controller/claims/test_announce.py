@@ -56,6 +56,7 @@ class Slow:
         self.line = Queue()
         for name in claims:
             self.line.push(make_claim(name), NOW - 60)
+        self.accepted = True
         self.told: list[str] = []
         self.hushed: list[str] = []
         self.begun = asyncio.Event()
@@ -67,7 +68,7 @@ class Slow:
     def now(self) -> float:
         return NOW
 
-    async def tell(self, entry: Any, *_: object) -> None:
+    async def tell(self, entry: Any, *_: object) -> bool:
         self.begun.set()
         try:
             await self.go_on.wait()
@@ -77,6 +78,7 @@ class Slow:
         self.told.append(entry.claim.name)
         if len(self.told) + len(self.hushed) == len(self.line.line):
             self.line.line.clear()
+        return self.accepted
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +102,15 @@ async def test_a_claim_that_is_served_is_not_told_any_more_and_the_others_are() 
 
 async def test_hushing_a_claim_that_nobody_tells_anything_harms_nobody() -> None:
     Announcer(cast("Namespace", Slow())).hush("a-uid")
+
+
+@pytest.mark.parametrize(("accepted", "known"), [(True, 1), (False, 2)], ids=["told", "refused"])
+async def test_a_place_that_could_not_be_told_is_not_known(accepted: bool, known: int) -> None:  # noqa: FBT001 - a case
+    space = Slow("first")
+    space.accepted = accepted
+    space.go_on.set()
+    [entry] = space.line.waiting()
+    entry.tell(2, NOW - 60)
+    await Announcer(cast("Namespace", space))._pass("ci", space.line)
+    assert space.told == ["first"]
+    assert (entry.told_position, entry.told_at) == (known, NOW)
