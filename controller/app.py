@@ -21,7 +21,7 @@ from controller.kube.client import ApiClient
 from controller.kube.config import load_config
 from controller.kube.definitions import Definitions
 from controller.kube.lease import LeaderElection
-from controller.metrics import HELD, ILLEGAL, LEADING, REQUEST_SECONDS, REQUESTS, TASKS
+from controller.metrics import HELD, HOST_CLOCK_AHEAD, ILLEGAL, LEADING, REQUEST_SECONDS, REQUESTS, TASKS
 from controller.pools.host import PoolHost
 from controller.probes import Probes
 from controller.settings import Settings
@@ -84,6 +84,7 @@ class App:
         asyncio.get_running_loop().set_exception_handler(closing.report)
         self._listen_to_signals()
         self.client.on_request = _count_request
+        HOST_CLOCK_AHEAD.set_function(self.client.host_ahead)
         set_illegal_hook(_count_illegal)
         _show_memory(self.world)
         await self.probes.start(self.settings.listen)

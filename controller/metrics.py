@@ -53,4 +53,7 @@ HELD = Gauge(
     "bullpen_held_entries", "Entries in memory by table: without objects of ours there are none.", ("table",)
 )
 LOOP_LAG = Gauge("bullpen_loop_lag_seconds", "How late the event loop last was.")
+HOST_CLOCK_AHEAD = Gauge(
+    "bullpen_host_clock_ahead_seconds", "How far this host's clock is ahead of the API server's."
+)
 LEADING = Gauge("bullpen_leading", "1 while this process holds the lease.")

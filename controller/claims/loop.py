@@ -59,7 +59,8 @@ class Namespace:
         self.desk = desk
         self.vms = vms
         self.claims = claims
-        self.router = Router(name, self.now, Hooks(self.changed, self._review, self._suspect), node_of)
+        hooks = Hooks(self.changed, self._review, self._suspect)
+        self.router = Router(name, self.now, hooks, node_of, client.timeline)
         self.executor = Executor(client, name, vms, claims, self._writer)
         self.pool_changed: Callable[[str], None] = lambda _pool: None
         self.aftercare = Aftercare(self)
@@ -273,7 +274,7 @@ class Namespace:
         return View(
             claim=claim,
             now=self.now(),
-            clock_agrees=self.client.clock_agrees(),
+            timeline=self.client.timeline(),
             in_hand=claim.uid in self.in_hand,
             missing=self.desk.missing,
             stuck_after=self.desk.stuck_after,

@@ -10,6 +10,7 @@ from typing import Any
 from controller.claims import status
 from controller.claims.objects import Claim
 from controller.claims.patches import timestamp
+from controller.kube.timeline import AS_STAMPED, Timeline
 from controller.machines.objects import VirtualMachine, VirtualMachineInstance
 from controller.machines.readiness import epoch
 from crds.conditions import ClaimReason
@@ -28,7 +29,7 @@ class View:
 
     claim: Claim
     now: float
-    clock_agrees: bool = True
+    timeline: Timeline = AS_STAMPED
     in_hand: bool = False  # a task of ours is at work on it
     missing: str = ""  # KubeVirt's kinds are not served: nothing is known of any VM, and nothing can be done
     pool_known: bool = True
@@ -121,7 +122,7 @@ def _pending(view: View) -> Plan:
     claim, now = view.claim, view.now
     if claim.going:
         return Plan()
-    created = epoch(claim.metadata.creation_timestamp) or now
+    created = view.timeline.restated(epoch(claim.metadata.creation_timestamp) or now)
     due = [at for at in (_after(created, claim.spec.timeout),) if at is not None]
     if due and due[0] <= now:
         return Plan(GiveUp(_timed_out(view)))
@@ -160,12 +161,19 @@ def _bound(view: View) -> Plan:
     wanted = _expiry(view)
     if expires != wanted:
         return Plan(Refresh(status.with_expiry(claim, wanted)))
-    if expires is not None and expires <= now:
-        if not view.clock_agrees:
-            return Plan(None, now + 1.0)  # two clocks disagree: a VM in use is not destroyed on one's word
+    over = _over(view, expires)
+    if over is not None and over <= now:
         message = f"its lifetime ended at {claim.status.expires_at}"
         return Plan(Expire(status.ended(claim, Trigger.RELEASE, ClaimReason.LIFETIME_OVER, message, now)))
-    return _refresh(view, expires)
+    return _refresh(view, over)
+
+
+def _over(view: View, expires: float | None) -> float | None:
+    """When that is by the clock as it is set now: what is shown stays as it was promised."""
+    bound_at = epoch(view.claim.status.bound_at) if view.claim.status else None
+    if expires is None or bound_at is None:
+        return expires
+    return expires + view.timeline.restated(bound_at) - bound_at
 
 
 def _expiry(view: View) -> float | None:
@@ -236,7 +244,8 @@ def _finished(view: View) -> Plan:
     ttl, finished = claim.spec.ttl_seconds_after_finished, epoch(status.finished_at(claim))
     if ttl is None or finished is None or claim.going:
         return Plan()
-    return Plan(RemoveClaim()) if finished + ttl <= view.now else Plan(None, finished + ttl)
+    over = view.timeline.restated(finished) + ttl
+    return Plan(RemoveClaim()) if over <= view.now else Plan(None, over)
 
 
 def _dying(vm: VirtualMachine) -> bool:

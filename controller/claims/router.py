@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from controller.claims.objects import Claim
 from controller.claims.queue import Queue, Waiting
 from controller.claims.records import PoolRecord
+from controller.kube.timeline import Timeline
 from controller.machines.inventory import Instance, Inventory
 from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance
 from controller.machines.ownership import controller_reference, forged, owner_of
@@ -46,6 +47,7 @@ class Router:
     now: Callable[[], float]
     hooks: Hooks
     node_of: Callable[[str], Node | None]
+    timeline: Callable[[], Timeline] = Timeline
     pools: dict[str, PoolRecord] = field(default_factory=dict)
     misfits: dict[str, str] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
@@ -94,7 +96,7 @@ class Router:
     def inventory(self, pool_uid: str) -> Inventory:
         found = self.inventories.get(pool_uid)
         if found is None:
-            found = self.inventories[pool_uid] = Inventory(pool_uid, self._released)
+            found = self.inventories[pool_uid] = Inventory(pool_uid, self._released, self.timeline)
         return found
 
     # ---- claims

@@ -31,7 +31,8 @@ from controller.kube.errors import (
     classify,
 )
 from controller.kube.gate import Gate, Priority, Ticket
-from controller.kube.server_clock import ServerClock
+from controller.kube.server_clock import ServerClock, boot_time
+from controller.kube.timeline import Timeline
 
 __all__ = ["METADATA_ONLY", "STEP_HEADER", "ApiClient", "Priority"]
 
@@ -61,7 +62,7 @@ class ApiClient:
         *,
         max_writes_in_flight: int = 32,
         timeout: float = 6.0,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = boot_time,
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         identity: str = "",
@@ -114,9 +115,13 @@ class ApiClient:
         """The API server's time in UTC; the local clock's before the first answer."""
         return self._clock.now()
 
-    def clock_agrees(self, tolerance: float = 2.0) -> bool:
-        """Whether the local wall clock is surely within `tolerance` seconds of the server's."""
-        return self._clock.agrees(tolerance)
+    def timeline(self) -> Timeline:
+        """What tells how old a time stamp is, whoever set a clock meanwhile."""
+        return self._clock.timeline()
+
+    def host_ahead(self) -> float:
+        """Seconds by which the host's wall clock is ahead of the server's."""
+        return self._clock.host_ahead()
 
     # Reads
 

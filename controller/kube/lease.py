@@ -6,7 +6,6 @@ clock of another machine. It must never claim more time than the lease has left.
 
 import asyncio
 import random
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,16 +16,12 @@ import structlog
 
 from controller.kube.client import ApiClient
 from controller.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from controller.kube.server_clock import boot_time
 
 _LOOK = 0.5  # seconds between two looks at a lease that another one holds: one cheap GET
 _RETRY = 1.0  # seconds between two attempts at renewing
 
 log = structlog.get_logger(__name__)
-
-
-def boot_time() -> float:
-    """Seconds since boot, sleep included (where the system has such a clock)."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class _Meta(msgspec.Struct, rename="camel"):

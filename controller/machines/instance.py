@@ -7,6 +7,7 @@ when no node had room for it, since its deadline can't run before that.
 
 from dataclasses import dataclass
 
+from controller.kube.timeline import AS_STAMPED, Timeline
 from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance, condition_of
 from controller.machines.readiness import ReadinessRule, epoch, judge
 from crds import names
@@ -36,6 +37,7 @@ class Observation:
     ready_since: float | None
     now: float
     room_since: float = 0.0
+    timeline: Timeline = AS_STAMPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def _pooled(seen: Observation) -> Derived:
         return _ready(seen, verdict.since)
     if seen.warm_before:
         since = seen.unready_since if seen.unready_since is not None else seen.now
-        over = since + seen.rule.unready_grace
+        over = seen.timeline.restated(since) + seen.rule.unready_grace
         if seen.now >= over:
             reason = f"it was warm and has not been ready since: {verdict.reason}"
             return Derived(State.FAILED, reason, node_lost=verdict.node_lost)
@@ -90,7 +92,7 @@ def _ready(seen: Observation, since: float | None) -> Derived:
     ready_since = seen.ready_since
     if ready_since is None:
         ready_since = since if since is not None else seen.now
-    warm_at = ready_since + seen.rule.min_ready_seconds
+    warm_at = seen.timeline.restated(ready_since) + seen.rule.min_ready_seconds
     if seen.now >= warm_at or seen.warm_before:
         return Derived(State.WARM, ready_since=ready_since)
     return Derived(
@@ -111,7 +113,8 @@ def _provisioning(seen: Observation, reason: str) -> Derived:
     failure = condition_of(status.conditions, "Failure")
     if failure is not None and failure.status == "True":
         return Derived(State.FAILED, f"KubeVirt could not start it: {failure.reason}: {failure.message}")
-    deadline = max(created_at(seen.vm), seen.room_since) + seen.rule.deadline
+    began = seen.timeline.restated(max(created_at(seen.vm), seen.room_since))
+    deadline = began + seen.rule.deadline
     if seen.now >= deadline:
         return Derived(State.FAILED, _late(seen, reason))
     return Derived(State.PROVISIONING, reason, recheck_at=deadline, room_since=seen.room_since)

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from controller.kube.timeline import Timeline
 from controller.machines.instance import Derived, Observation, created_at, derive
 from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance
 from controller.machines.readiness import ReadinessRule
@@ -57,9 +58,15 @@ class Instance:
 class Inventory:
     """All VMs that say they belong to one pool and that are ours."""
 
-    def __init__(self, pool_uid: str, on_release: Callable[[Instance], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        pool_uid: str,
+        on_release: Callable[[Instance], None] = lambda _: None,
+        timeline: Callable[[], Timeline] = Timeline,
+    ) -> None:
         self.pool_uid = pool_uid
         self.on_release = on_release
+        self.timeline = timeline
         self.rule: ReadinessRule | None = None
         self.order = ClaimOrder.OLDEST
         self.instances: dict[str, Instance] = {}
@@ -223,6 +230,7 @@ class Inventory:
                 ready_since=each.derived.ready_since,
                 now=now,
                 room_since=now if each.derived.unschedulable else each.derived.room_since,
+                timeline=self.timeline(),
             )
         )
         if self.rule is None and derived.state in _JUDGED:

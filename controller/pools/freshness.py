@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from zlib import crc32
 
+from controller.kube.timeline import AS_STAMPED, Timeline
 from controller.machines.inventory import STOCK, Instance, Inventory, revision_of
 from controller.machines.revision import current_revisions
 from crds.durations import seconds
@@ -38,10 +39,11 @@ class Standard:
         """Of another template. Unknown is not stale."""
         return bool(revision) and revision not in self.revisions
 
-    def expires(self, each: Instance) -> float:
+    def expires(self, each: Instance, timeline: Timeline = AS_STAMPED) -> float:
         """When a VM is too old (epoch seconds): the same in every pass and for every leader."""
         early = JITTER * crc32(each.uid.encode()) / _CRC_RANGE
-        return each.created + self.max_age * (1.0 - early) if each.state in _AGEING else math.inf
+        created = timeline.restated(each.created)
+        return created + self.max_age * (1.0 - early) if each.state in _AGEING else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,10 @@ class Freshness:
         if not stale and now < self.look_at:
             return [each for each in self._stranded(inventory) if not each.busy] if found.stale else []
         walked = [each for state in STOCK for each in inventory.by_state[state].values()]
-        going = {each.uid for each in walked if standard.expires(each) <= now}
+        timeline = inventory.timeline()
+        going = {each.uid for each in walked if standard.expires(each, timeline) <= now}
         going |= {each.uid for each in self._stranded(inventory)}
-        self.look_at = self._next(walked, now)
+        self.look_at = self._next(walked, timeline, now)
         return [
             each
             for each in walked
@@ -100,7 +103,7 @@ class Freshness:
         booting = inventory.by_state[State.PROVISIONING].values()
         return [e for e in booting if e.derived.unschedulable and self.standard.stale(revision_of(e))]
 
-    def _next(self, walked: list[Instance], now: float) -> float:
+    def _next(self, walked: list[Instance], timeline: Timeline, now: float) -> float:
         """When the first of these, or of those that will be made, is too old: past if one is."""
         unborn = now + self.standard.max_age * (1.0 - JITTER)
-        return min(unborn, *(self.standard.expires(each) for each in walked), math.inf)
+        return min(unborn, *(self.standard.expires(each, timeline) for each in walked), math.inf)

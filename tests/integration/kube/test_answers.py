@@ -180,4 +180,4 @@ async def test_a_deadline_that_passed_leaves_the_outcome_unknown(kubeconfig: Pat
 
 async def test_the_servers_clock_is_ours_on_one_machine(client: ApiClient, maps: str) -> None:
     await client.get(maps)
-    assert client.clock_agrees()
+    assert abs(client.host_ahead()) < 2.0

@@ -4,6 +4,7 @@ from email.utils import format_datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from controller.kube.server_clock import ServerClock
 
@@ -16,7 +17,8 @@ class Server:
     def __init__(self, offset: float = 0.0, wall_offset: float = 0.0) -> None:
         self.now = 0.0
         self.offset = offset
-        self.clock = ServerClock(lambda: self.now, lambda: NOON + wall_offset + self.now)
+        self.wall_offset = wall_offset
+        self.clock = ServerClock(lambda: self.now, lambda: NOON + self.wall_offset + self.now)
 
     def answer(self, at: float, trip: float = 0.01) -> None:
         date = format_datetime(
@@ -64,22 +66,53 @@ def test_a_header_nobody_can_read_changes_nothing() -> None:
     server = Server()
     server.clock.observe("yesterday", 0.0, 0.1)
     server.clock.observe(None, 0.0, 0.1)
-    assert not server.clock.agrees(10.0)
+    assert server.clock.host_ahead() == 0.0
+    assert server.clock.timeline().stretches == ()
     assert server.clock.now().timestamp() == NOON
 
 
-@pytest.mark.parametrize(
-    ("ahead", "agrees"), [(0.0, True), (0.9, True), (-0.9, True), (3.0, False), (-3.0, False)]
-)
-def test_the_local_clock_agrees_only_when_it_surely_does(ahead: float, agrees: object) -> None:
+@pytest.mark.parametrize("ahead", [0.0, 0.9, -0.9, 3.0, -3.0, -86400.0])
+def test_how_far_the_hosts_clock_is_ahead_is_known_and_said_when_it_matters(ahead: float) -> None:
     server = Server(offset=0.5, wall_offset=0.5 + ahead)
-    for step in range(40):
-        server.answer(step * 0.37)
-    assert server.clock.agrees(2.0) is agrees
+    with capture_logs() as said:
+        for step in range(40):
+            server.answer(step * 0.37)
+    assert abs(server.clock.host_ahead() - ahead) < 0.1 or abs(ahead) < 1
+    told = [each["host_ahead"] for each in said]
+    assert len(told) == (1 if abs(ahead) > 2 else 0)
 
 
-def test_before_the_first_answer_nobody_says_that_the_clocks_agree() -> None:
-    assert not Server().clock.agrees(1e9)
+def test_a_clock_that_is_set_again_and_again_is_told_once_a_minute() -> None:
+    server = Server()
+    with capture_logs() as said:
+        for step in range(100):
+            server.offset = 3600.0 * (step % 2)
+            server.answer(step * 0.5)
+    assert [each["seconds"] for each in said if "seconds" in each] == [pytest.approx(3600.0, abs=1.5)]
+
+
+@pytest.mark.parametrize("jump", [-86400.0, -3600.0, -10.0, 10.0, 3600.0, 86400.0])
+def test_what_was_stamped_before_the_servers_clock_was_set_is_no_older_than_it_is(jump: float) -> None:
+    server = Server()
+    for step in range(20):
+        server.answer(step * 0.5)
+    stamped = server.clock.now().timestamp()
+    server.offset = jump
+    for step in range(20):
+        server.answer(20.0 + step * 0.5)
+    age = server.clock.now().timestamp() - server.clock.timeline().restated(stamped)
+    assert age <= server.now - 9.0
+    assert jump < 0 or age > server.now - 12.0
+
+
+def test_a_hosts_clock_that_is_set_changes_nothing_of_what_was_stamped_since_we_came() -> None:
+    server = Server()
+    for step in range(20):
+        server.answer(step * 0.5)
+    stamped = server.clock.now().timestamp()
+    for wall in (-1e6, 1e6):
+        server.wall_offset = wall
+        assert server.clock.timeline().restated(stamped) == stamped
 
 
 @given(

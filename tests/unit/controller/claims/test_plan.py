@@ -24,6 +24,7 @@ from controller.claims.plan import (
     plan,
 )
 from controller.claims.status import kept
+from controller.kube.timeline import Timeline
 from crds import names
 from statemachines.claim import State
 from tests.support.builders import (
@@ -168,9 +169,36 @@ def test_a_lifetime_is_over_at_its_second_and_not_before() -> None:
     assert isinstance(_plan(claim, now=NOW).action, Expire)
 
 
-def test_nothing_expires_while_two_clocks_disagree() -> None:
-    claim = make_bound_claim(lifetime="30s", expires=0)
-    assert _plan(claim, clock_agrees=False) == Plan(None, NOW + 1)
+SET_FORWARD = Timeline().heard(NOW, 0.0).heard(NOW + 3600.0, 10.0)
+HOST_BEHIND = Timeline(Timeline().heard(NOW, 0.0).stretches, host=NOW - 3600.0)
+HOST_AHEAD = Timeline(Timeline().heard(NOW, 0.0).stretches, host=NOW + 3600.0)
+
+
+@pytest.mark.parametrize(
+    ("clock", "later"),
+    [
+        pytest.param(SET_FORWARD, 3600.0, id="the server's was set forward: by as much"),
+        pytest.param(HOST_BEHIND, 3600.0, id="the host's is behind: the later of the two counts"),
+        pytest.param(HOST_AHEAD, 0.0, id="the host's is ahead: nothing ends by it"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("claim", "ends"),
+    [
+        pytest.param(make_bound_claim(lifetime="30s", expires=0), 0.0, id="a lifetime"),
+        pytest.param(make_claim(age=3700.0, timeout="3690s"), -10.0, id="a claim's patience"),
+        pytest.param(
+            make_claim(age=3700.0, when_empty="OrderAfter", after="3690s"), -10.0, id="when it orders"
+        ),
+    ],
+)
+def test_a_clock_that_is_set_hastens_nothing(
+    claim: Claim, ends: float, clock: Timeline, later: float
+) -> None:
+    due = NOW + ends + later
+    assert _plan(claim, now=due - 0.1, timeline=clock).action is None
+    assert _plan(claim, now=due - 0.1, timeline=clock).look_again == due
+    assert _plan(claim, now=due, timeline=clock).action is not None
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from controller.claims.scope import Scope
 from controller.claims.world import World
 from controller.kube.client import ApiClient
 from controller.kube.errors import Forbidden
+from controller.kube.timeline import Timeline
 from tests.support.builders import NAMESPACE, make_claim
 
 
@@ -80,7 +81,7 @@ async def test_pools_are_asked_for_after_all_else_and_until_they_are_told(
 
 @pytest.fixture
 def make_world() -> Callable[..., World]:
-    client = SimpleNamespace(server_time=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    client = SimpleNamespace(server_time=lambda: datetime(2026, 1, 1, tzinfo=UTC), timeline=Timeline)
     return lambda *namespaces: World(cast("ApiClient", client), 32, namespaces)
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from controller.claims.world import World, kubevirt_missing
+from controller.kube.timeline import Timeline
 from statemachines.instance import State
 from tests.support.builders import (
     NAMESPACE,
@@ -26,7 +27,7 @@ from tests.support.builders import (
 @pytest.fixture
 def world() -> World:
     """With one pool and its one VM, warm on node-1."""
-    clock = SimpleNamespace(server_time=lambda: datetime.fromtimestamp(NOW, UTC), clock_agrees=lambda: True)
+    clock = SimpleNamespace(server_time=lambda: datetime.fromtimestamp(NOW, UTC), timeline=Timeline)
     found = World(cast("Any", clock), 32)
     space = found.space(NAMESPACE)
     space.router.pool_seen(make_pool())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.kube.timeline import Timeline
 from controller.machines.instance import Derived, Observation, created_at, derive
 from controller.machines.objects import VirtualMachine
 from controller.machines.readiness import ReadinessRule
@@ -216,3 +217,40 @@ def test_creation_is_read_in_seconds_and_an_object_without_one_is_as_old_as_time
     assert created_at(make_vm(age=42)) == NOW - 42
     nameless = VirtualMachine(type(make_vm().metadata)())
     assert created_at(nameless) == 0.0
+
+
+# ---- a clock that is set
+
+
+SET_FORWARD = Timeline().heard(NOW, 0.0).heard(NOW + 3600.0, 10.0)  # by an hour, at NOW + 10
+
+
+@pytest.mark.parametrize(
+    ("seen", "over"),
+    [
+        pytest.param({"vm": make_vm(age=890.0), "vmi": BOOTING}, 10.0, id="a boot's deadline"),
+        pytest.param(
+            {"vmi": make_vmi(ready=False), "warm_before": True, "unready_since": NOW - 10.0},
+            110.0,
+            id="the grace of one that was warm",
+        ),
+        pytest.param(
+            {"vm": make_vm(age=2000.0), "vmi": BOOTING, "room_since": NOW - 100.0},
+            800.0,
+            id="since there was room",
+        ),
+    ],
+)
+def test_no_vm_fails_because_the_servers_clock_was_set(seen: dict[str, Any], over: float) -> None:
+    due = NOW + 3600.0 + over
+    early = _derived(**seen, now=due - 0.1, timeline=SET_FORWARD)
+    assert early.state is not State.FAILED
+    assert early.recheck_at == due
+    assert _derived(**seen, now=due, timeline=SET_FORWARD).state is State.FAILED
+
+
+def test_no_vm_is_warm_before_it_was_ready_for_long_enough_because_the_servers_clock_was_set() -> None:
+    rule = ReadinessRule(min_ready_seconds=60.0)
+    seen: dict[str, Any] = {"rule": rule, "ready_since": NOW, "timeline": SET_FORWARD}
+    assert _derived(**seen, now=NOW + 3659.0).state is State.PROVISIONING
+    assert _derived(**seen, now=NOW + 3660.0).state is State.WARM

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.kube.timeline import Timeline
 from controller.machines.inventory import Inventory
 from controller.machines.objects import VirtualMachine, VirtualMachineInstance
 from controller.machines.readiness import ReadinessRule
@@ -167,3 +168,11 @@ def test_one_of_another_template_that_no_node_has_room_for_is_outdated_whatever_
     assert outdated(fresh(pool), inventory) == {"theirs"}
     inventory.reserve(inventory.instances[make_vm("theirs").metadata.uid], "drain")
     assert outdated(fresh(pool), inventory) == set()
+
+
+def test_no_vm_is_too_old_because_the_servers_clock_was_set() -> None:
+    inventory = standing(a={"labels": CURRENT, "age": 100.0})
+    inventory.timeline = lambda: Timeline().heard(NOW, 0.0).heard(NOW + 7200.0, 10.0)
+    pool = make_pool(max_warm_age="1h")
+    assert outdated(fresh(pool), inventory, NOW + 7200.0 + 3100.0) == set()
+    assert outdated(fresh(pool), inventory, NOW + 7200.0 + 3600.0) == {"a"}

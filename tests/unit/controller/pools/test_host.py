@@ -14,6 +14,7 @@ from prometheus_client import generate_latest
 from controller.claims.world import World
 from controller.kube.client import ApiClient
 from controller.kube.objects import ObjectMeta
+from controller.kube.timeline import Timeline
 from controller.metrics import WARM, WARM_TARGET
 from controller.pools.host import PoolHost
 from controller.pools.loop import PoolLoop
@@ -32,6 +33,9 @@ class Idle:
 
     def server_time(self) -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC)
+
+    def timeline(self) -> Timeline:
+        return Timeline()
 
     async def get(self, _path: str, **_: Any) -> bytes:
         return orjson.dumps({"metadata": {"resourceVersion": str(self.version)}, "items": self.pools})
