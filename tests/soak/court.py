@@ -36,11 +36,14 @@ class Ending(StrEnum):
     FOR_NO_REASON = "for no reason"
 
 
-def judged(code: int | None, expected: Collection[int], *, excused: bool) -> Ending:
+def judged(code: int | None, expected: Collection[int], *, excused: bool, begun: bool = True) -> Ending:
     """By its exit code, those that were to be expected of it, and whether the API server was away just now.
 
     What was done to it does not excuse another code: one that is told to stop and crashes is a finding.
+    Before it has said a word, it is Python that is told to stop.
     """
+    if code == -signal.SIGTERM and not begun:
+        code = 0
     if code in expected:
         return Ending.MADE_TO
     return Ending.IN_AN_OUTAGE if excused and code == LOST_LEASE else Ending.FOR_NO_REASON
@@ -146,7 +149,7 @@ class Court:
         self.seats.remove(seat)
         code = seat.controller.process.poll()
         excused = time.monotonic() < self._excused_until
-        match judged(code, seat.expected, excused=excused):
+        match judged(code, seat.expected, excused=excused, begun=bool(seat.controller.said)):
             case Ending.FOR_NO_REASON:
                 self.findings.append(f"{seat.name} ended with {code}: {seat.controller.said[-1000:]}")
             case Ending.IN_AN_OUTAGE:

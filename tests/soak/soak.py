@@ -30,6 +30,7 @@ PLACES = 3  # namespaces
 LEASE = "12s"  # longer than that of the trials: a lease that is lost for no reason is a finding
 FAILING = ("crash-loop=0.01", "image=0.01", "hang=0.01")  # of all guests, at any time
 _REST = 150.0  # seconds: brakes with their pauses, deadlines of VMs that never boot
+_IDLE = 45.0  # seconds until neither controller has anything to do
 _OUTAGE = (0.5, 4.0)  # seconds without an API server
 _KILLS = frozenset({Act.KILL, Act.STOP, Act.FREEZE})
 
@@ -142,12 +143,12 @@ class Soak:
             raise TrialError("the auditor says: " + "; ".join(map(str, broken[:8])))
 
     async def _idle(self, leader: Seat) -> None:
+        """Neither of them is busy, sooner or later: claims that expire just now are work, and no spinning."""
         seats = [each for each in self._court.seats if each is leader or each.free]
-        for seat, idle in zip(
-            seats, await asyncio.gather(*(idling(each.controller) for each in seats)), strict=True
-        ):
-            if idle.spins:
-                raise TrialError(f"{seat.name} spins at rest: {idle}")
+        deadline = time.monotonic() + _IDLE
+        while busy := await _busy(seats):
+            if time.monotonic() > deadline:
+                raise TrialError(f"spinning at rest: {'; '.join(busy)}")
 
     # ---- the end
 
@@ -192,6 +193,12 @@ class Soak:
         )
         found.judged = self._auditor.judged
         found.remembered = self._auditor.remembered
+
+
+async def _busy(seats: list[Seat]) -> list[str]:
+    """Who is, watched for a moment."""
+    found = await asyncio.gather(*(idling(each.controller) for each in seats))
+    return [f"{seat.name}: {idle}" for seat, idle in zip(seats, found, strict=True) if idle.spins]
 
 
 @asynccontextmanager

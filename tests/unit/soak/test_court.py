@@ -26,3 +26,10 @@ from tests.soak.court import LOST_LEASE, Ending, judged
 )
 def test_an_end(code: int, expected: set[int], excused: bool, ending: Ending) -> None:  # noqa: FBT001 - a case
     assert judged(code, expected, excused=excused) is ending
+
+
+def test_who_is_told_to_stop_before_it_has_begun_need_not_know_how() -> None:
+    ended = -signal.SIGTERM
+    assert judged(ended, {0}, excused=False, begun=False) is Ending.MADE_TO
+    assert judged(ended, {0}, excused=False, begun=True) is Ending.FOR_NO_REASON
+    assert judged(ended, set(), excused=False, begun=False) is Ending.FOR_NO_REASON
