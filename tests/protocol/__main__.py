@@ -5,23 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tests.protocol.explore import Explorer, Report
+from tests.protocol.explore import Explorer, explored
 from tests.protocol.report import row, table, trace
 from tests.protocol.variants import VARIANTS
 from tests.protocol.worlds import WORLDS, World, named
-
-
-def _explore(world: World) -> Report:
-    return Explorer(world).run(seconds=1800.0, states=20_000_000)
 
 
 def _worlds(chosen: list[World]) -> int:
     """All of them, the biggest first, on as many cores as there are."""
     started, reports = time.monotonic(), {}
     with ProcessPoolExecutor(max_tasks_per_child=1) as cores:
-        for report in cores.map(_explore, sorted(chosen, key=lambda world: not world.big)):
+        asked = [cores.submit(explored, each) for each in sorted(chosen, key=lambda each: not each.big)]
+        for report in (each.result() for each in as_completed(asked)):
             reports[report.world.name] = report
             print("  ".join(row(report)), flush=True)
             for found in report.broken:

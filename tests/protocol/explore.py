@@ -181,3 +181,8 @@ class Explorer:
                     heard = [parts.hear(each, step.events) for each in views]
                     heard[number] = step.view
                     yield Transition(step.label, (step.server, spent, *heard), step.bad, step.cost < 0)
+
+
+def explored(world: World) -> Report:
+    """All of it, however long it takes; for a process of its own."""
+    return Explorer(world).run(seconds=1800.0, states=20_000_000)

@@ -140,9 +140,7 @@ class Parts:
         if mine.claim_events:
             yield self._claim_delivery(name, server, mine)
         if mine.pool_events:
-            yield self._alone(
-                f"{name} sees the pool: {_look(mine.pool_events[0])}", server, view.next_pool(mine)
-            )
+            yield self._alone(f"{name} sees {_look(mine.pool_events[0])}", server, view.next_pool(mine))
         for uid in mine.aside:
             others = tuple(each for each in mine.aside if each != uid)
             yield self._alone(f"{name} offers {uid} again", server, mine._replace(aside=others))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 BUDGETS = (
@@ -41,7 +40,7 @@ class World:
     claims: int = 1
     controllers: int = 1
     tasks: int = 1  # that one controller has under way at once
-    budget: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    budget: Mapping[str, int] = field(default_factory=dict)
     deletion: tuple[str, ...] = ("background",)  # how claims are deleted
     pool_deletion: tuple[str, ...] = ("background",)
     relabels: tuple[str, ...] = ("pooled",)
@@ -49,7 +48,7 @@ class World:
     refill: bool = False  # else the pool is suspended: nothing is made, nothing is surplus
     warm: int | None = None  # the pool's target; None: as many as there are VMs
     scale_to: int = 0
-    limits: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    limits: Mapping[str, int] = field(default_factory=dict)
     lifetime: str | None = None
     timeout: str | None = None
     when_empty: str = "Order"
@@ -57,7 +56,7 @@ class World:
     tells: bool = False  # waiting claims are told why
     resync: bool = False  # labels are put back from an uncached list
     unseen: bool = False  # two lead from the beginning, and the new one has not seen the last VM yet
-    allowed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    allowed: Mapping[str, str] = field(default_factory=dict)
     big: bool = False  # for `make explore` alone
 
     @property
@@ -70,7 +69,7 @@ class World:
 
 
 def _world(name: str, about: str, *, budget: dict[str, int] | None = None, **settings: Any) -> World:
-    return World(name, about, budget=MappingProxyType(budget or {}), **settings)
+    return World(name, about, budget=budget or {}, **settings)
 
 
 FOREGROUND_WINDOW = (
@@ -81,6 +80,12 @@ ORPHANED_UNTOLD = (
     "A claim deleted with orphan in the instant of its hand-over: if the claim is gone before its VM is "
     "looked at, the VM is its user's like any orphaned one, although no status ever named it."
 )
+STRIPPED_UNTOLD = (
+    "A person strips the pool's UID off a VM, and the leader is lost before it told the claim that has it: "
+    "no watch shows the VM to the next one, and only a claim's status would say whose it was. It ends with "
+    "its claim."
+)
+
 WORLDS: tuple[World, ...] = (
     _world("hand-over", "one claim, two VMs, nothing goes wrong"),
     _world("crash", "the controller dies twice, a reply is lost", budget={"crash": 2, "fault": 1}),
@@ -154,7 +159,7 @@ WORLDS: tuple[World, ...] = (
         vms=1,
         deletion=("orphan",),
         budget={"crash": 1, "fault": 1, "delete-claim": 1},
-        allowed=MappingProxyType({"leak: vm-1 is nobody's": ORPHANED_UNTOLD}),
+        allowed={"leak: vm-1 is nobody's": ORPHANED_UNTOLD},
     ),
     _world(
         "pool",
@@ -166,7 +171,7 @@ WORLDS: tuple[World, ...] = (
         "a pool is deleted in the foreground under a claim",
         pool_deletion=("foreground",),
         budget={"crash": 1, "delete-pool": 1, "touch": 1},
-        allowed=MappingProxyType({"I3: the garbage collector deleted": FOREGROUND_WINDOW}),
+        allowed={"I3: the garbage collector deleted": FOREGROUND_WINDOW},
     ),
     _world("pool-leaders", "two leaders, a pool deleted", controllers=2, vms=1, budget={"delete-pool": 1}),
     _world(
@@ -193,7 +198,7 @@ WORLDS: tuple[World, ...] = (
         refill=True,
         creates=2,
         budget={"fault": 2},
-        limits=MappingProxyType({"maxReplicas": 2}),
+        limits={"maxReplicas": 2},
     ),
     _world(
         "refill-crash",
@@ -203,7 +208,7 @@ WORLDS: tuple[World, ...] = (
         refill=True,
         creates=3,
         budget={"fault": 1, "crash": 1},
-        limits=MappingProxyType({"maxReplicas": 3}),
+        limits={"maxReplicas": 3},
     ),
     _world(
         "labels",
@@ -238,6 +243,70 @@ WORLDS: tuple[World, ...] = (
         creates=2,
         budget={"roll-out": 1, "scale": 1},
         scale_to=1,
+    ),
+    _world(
+        "three",
+        "three claims, three VMs, and a copy of one by a person; a crash, a claim deleted",
+        vms=3,
+        claims=3,
+        budget={"crash": 1, "delete-claim": 1, "clone": 1},
+        big=True,
+    ),
+    _world(
+        "three-leaders",
+        "three claims, three VMs, two leaders, a lost reply",
+        vms=3,
+        claims=3,
+        controllers=2,
+        budget={"fault": 1},
+        big=True,
+    ),
+    _world(
+        "side-by-side",
+        "two tasks at once in each of two leaders",
+        claims=2,
+        controllers=2,
+        tasks=2,
+        budget={"fault": 1},
+        big=True,
+    ),
+    _world(
+        "leaders-everything",
+        "two leaders, a crash, a lost reply, a claim deleted and made again",
+        vms=1,
+        controllers=2,
+        budget={"crash": 1, "fault": 1, "delete-claim": 1, "recreate-claim": 1},
+        big=True,
+    ),
+    _world(
+        "leaders-delete-two",
+        "two leaders, two VMs, a claim deleted in each way",
+        controllers=2,
+        deletion=("background", "foreground", "orphan"),
+        budget={"delete-claim": 1},
+        allowed={"leak: vm-": ORPHANED_UNTOLD},
+        big=True,
+    ),
+    _world(
+        "roll-out-leaders",
+        "a template changes under two leaders that both make VMs",
+        vms=1,
+        controllers=2,
+        refill=True,
+        creates=1,
+        budget={"roll-out": 1},
+        big=True,
+    ),
+    _world(
+        "labels-leaders",
+        "a person strips and sets labels under two leaders",
+        vms=1,
+        controllers=2,
+        relabels=("pooled", "claimed", "stripped", "forged"),
+        resync=True,
+        budget={"relabel": 1, "delete-claim": 1},
+        allowed={"leak: vm-1 is held for claim-1-1": STRIPPED_UNTOLD},
+        big=True,
     ),
 )
 
