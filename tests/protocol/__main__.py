@@ -31,7 +31,7 @@ def _worlds(chosen: list[World]) -> int:
     total = sum(report.transitions for report in done)
     states = sum(report.states for report in done)
     print(f"{states:,} states, {total:,} transitions, {time.monotonic() - started:.0f} s")
-    return int(any(report.broken or not report.complete for report in done))
+    return int(any(report.broken or report.unmet or not report.complete for report in done))
 
 
 def _variant(name: str) -> int:

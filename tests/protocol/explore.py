@@ -47,6 +47,12 @@ class Report:
     def broken(self) -> list[str]:
         return [found for found in self.ways if found not in self.allowed]
 
+    @property
+    def unmet(self) -> list[str]:
+        """Limits that were allowed and not met: a limit that is not met is none."""
+        met = self.allowed.values()
+        return [prefix for prefix, why in self.world.allowed.items() if why not in met]
+
 
 class Transition(NamedTuple):
     """From a state to `after`. `by_itself`: it happens sooner or later, and spends no budget."""

@@ -20,6 +20,8 @@ def verdict(report: Report) -> str:
         return f"BROKEN: {len(report.broken)}"
     if not report.complete:
         return "CUT SHORT"
+    if report.unmet:
+        return f"A LIMIT IS NOT MET: {', '.join(report.unmet)}"
     return f"holds, but for {len(report.world.allowed)} known limit" if report.allowed else "holds"
 
 
