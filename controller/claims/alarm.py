@@ -5,6 +5,7 @@ import heapq
 from collections.abc import Callable
 
 SHORTEST = 0.01  # s: rings for the same instant come together
+_SAME = 0.001  # s: a timer this much later is as good
 _SLACK = 64  # times of keys that were forgotten, before they are swept out
 
 
@@ -17,7 +18,6 @@ class Alarm:
         self._due: list[tuple[float, str]] = []
         self._set: dict[str, set[float]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = float("inf")
 
     def __len__(self) -> int:
         """Times that are set."""
@@ -37,18 +37,23 @@ class Alarm:
             heapq.heapify(self._due)
 
     def arm(self, other: float | None) -> None:
-        """Ring at the earliest of the keys' times and this one, which somebody else keeps."""
+        """Ring at the earliest of the keys' times and this one, which somebody else keeps.
+
+        The timer is compared by the loop's clock: the server's may have been set since it was started.
+        """
         times = [at for at in (other, self._due[0][0] if self._due else None) if at is not None]
-        if not times or min(times) >= self._timer_at:
+        if not times:
             return
+        loop = asyncio.get_running_loop()
+        when = loop.time() + max(SHORTEST, min(times) - self._now())
         if self._timer is not None:
+            if self._timer.when() <= when + _SAME:
+                return
             self._timer.cancel()
-        self._timer_at = min(times)
-        delay = max(SHORTEST, self._timer_at - self._now())
-        self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
+        self._timer = loop.call_at(when, self._ring)
 
     def _ring(self) -> None:
-        self._timer, self._timer_at = None, float("inf")
+        self._timer = None
         now = self._now()
         keys = []
         while self._due and self._due[0][0] <= now:

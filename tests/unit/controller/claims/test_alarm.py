@@ -85,3 +85,15 @@ def test_claims_with_long_lifetimes_that_are_given_back_soon_leave_nothing_behin
     assert len(clock.alarm) == 1
     assert len(clock.alarm._due) <= 2 * 1 + alarm._SLACK + 1
     assert not clock.alarm._set.keys() - {"stays"}
+
+
+async def test_a_clock_that_is_set_forward_does_not_keep_it_from_ringing_for_what_is_set_then(
+    clock: Clock,
+) -> None:
+    clock.alarm.set("long", 1000.0 + HOUR)
+    clock.alarm.arm(None)
+    clock.now += 2 * HOUR
+    clock.alarm.set("new", clock.now)
+    clock.alarm.arm(None)
+    await asyncio.sleep(0.01)
+    assert clock.rang == ["long", "new"]
