@@ -254,3 +254,33 @@ def test_no_vm_is_warm_before_it_was_ready_for_long_enough_because_the_servers_c
     seen: dict[str, Any] = {"rule": rule, "ready_since": NOW, "timeline": SET_FORWARD}
     assert _derived(**seen, now=NOW + 3659.0).state is State.PROVISIONING
     assert _derived(**seen, now=NOW + 3660.0).state is State.WARM
+
+
+# ---- a node that is lost
+
+
+@pytest.mark.parametrize(
+    ("seen", "lost"),
+    [
+        ({"node": make_node(ready="Unknown")}, True),
+        ({"node": make_node(cordoned=True)}, True),
+        (
+            {
+                "vmi": make_vmi(
+                    ready=None, conditions=[make_condition("Ready", "False", reason="NodeUnresponsive")]
+                )
+            },
+            True,
+        ),
+        ({"vmi": make_vmi(ready=False)}, False),
+        ({"vmi": make_vmi(phase="Failed")}, False),
+        ({"vmi": None}, False),
+    ],
+    ids=["node not ready", "cordoned", "unresponsive", "guest not ready", "guest failed", "no guest"],
+)
+def test_a_vm_that_failed_by_its_node_is_told_from_one_that_failed_by_itself(
+    seen: dict[str, Any], lost: object
+) -> None:
+    derived = _derived(**seen, warm_before=True, unready_since=NOW - 120.0)
+    assert derived.state is State.FAILED
+    assert derived.node_lost is lost

@@ -13,6 +13,7 @@ from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
 from controller.kube.errors import UnknownOutcome
 from controller.machines.inventory import Inventory
+from controller.machines.objects import Node, VirtualMachineInstance
 from controller.machines.readiness import ReadinessRule
 from controller.machines.revision import revision
 from controller.pools.brake import BrakeState
@@ -23,7 +24,8 @@ from controller.pools.snapshot import Trouble
 from crds import names
 from crds.conditions import PoolReason
 from crds.pool import ClaimOrder, VirtualMachinePool
-from tests.support.builders import NOW, POOL_UID, make_pool, make_template, make_vm, make_vmi
+from statemachines.instance import State
+from tests.support.builders import NOW, POOL_UID, make_node, make_pool, make_template, make_vm, make_vmi
 
 
 @pytest.fixture
@@ -206,3 +208,21 @@ async def test_a_refusal_long_after_another_is_no_reason_for_a_longer_pause(loop
 
 async def _answered(refusal: Refusal | None) -> Refusal | None:
     return refusal
+
+
+@pytest.mark.parametrize(
+    ("guest", "node", "failures"),
+    [(make_vmi("a"), make_node(ready="Unknown"), 0), (make_vmi("a", ready=False), make_node(), 1)],
+    ids=["its node died", "its guest failed"],
+)
+def test_a_vm_that_went_with_its_node_is_not_held_against_the_template(
+    loop: PoolLoop, guest: VirtualMachineInstance, node: Node, failures: int
+) -> None:
+    vm = make_vm("a", labels={names.LABEL_REVISION: None})
+    inventory, grace = loop.record.inventory, ReadinessRule().unready_grace
+    inventory.observe(vm, make_vmi("a"), make_node(), NOW)
+    inventory.observe(vm, guest, node, NOW)
+    inventory.tick(NOW + grace)
+    assert inventory.count(State.FAILED) == 1
+    loop._count_boots()
+    assert loop._brake.failures == failures
