@@ -17,14 +17,14 @@ REQUESTS = "bullpen_api_requests_total"
 CALM = 3.0  # requests a second that a controller of two or three pools may send while nothing can be done
 
 
-def stays_calm(controller: Controller, seconds: float = 3.0) -> None:
+def stays_calm(controller: Controller, seconds: float = 3.0, calm: float = CALM) -> None:
     """It sends few requests over so many seconds; those for its lease do not count."""
     before, began = _sent(controller), time.monotonic()
     time.sleep(seconds)
     took = time.monotonic() - began
     sent = {step: number - before.get(step, 0.0) for step, number in _sent(controller).items()}
     busy = {step: number for step, number in sent.items() if number}
-    assert sum(busy.values()) <= CALM * took, f"a storm: {busy} in {took:.1f} s"
+    assert sum(busy.values()) <= calm * took, f"a storm: {busy} in {took:.1f} s"
 
 
 def _sent(controller: Controller) -> dict[str, float]:

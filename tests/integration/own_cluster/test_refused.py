@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,17 +26,17 @@ VM_WRITES = {
 
 
 @contextmanager
-def webhook_down(site: Site) -> Iterator[None]:
+def webhook_down(site: Site, port: int = 1, seconds: int = 2) -> Iterator[None]:
     """KubeVirt's webhook, say, whose pods are gone: no write to a VM of this namespace gets through."""
     hook = {
         "name": "validate.vms.test",
-        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "clientConfig": {"url": f"https://127.0.0.1:{port}/"},
         "rules": [VM_WRITES],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}},
         "failurePolicy": "Fail",
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
-        "timeoutSeconds": 2,
+        "timeoutSeconds": seconds,
     }
     name = site.namespace
     made = site.api.post(HOOKS, {"metadata": {"name": name}, "webhooks": [hook]})
@@ -110,6 +111,32 @@ def test_while_a_webhook_is_down_pools_and_claims_say_so_and_go_on_when_it_is_ba
         site.bound(name, seconds=90)
     site.until_condition(POOLS, "pool", "Ready", "True", "Serving", seconds=90)
     site.until_warm(1, seconds=90)
+    assert '"level": "error"' not in controller.said
+
+
+@pytest.fixture
+def mute() -> Iterator[int]:
+    """A port where somebody takes calls and never says a word."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listening:
+        yield int(listening.getsockname()[1])
+
+
+def test_while_a_webhook_hangs_a_claim_says_why_it_waits_and_is_bound_when_it_answers(
+    site: Site, start: Start, mute: int
+) -> None:
+    controller = start()
+    site.pool(warm=2)
+    site.until_warm(2)
+    with webhook_down(site, mute, seconds=1):
+        for name in ("one", "two"):
+            site.claim(name)
+        for name in ("one", "two"):
+            site.until(CLAIMS, name, "told", lambda claim: "failed calling webhook" in said(claim), 60)
+        stays_calm(controller)
+        assert not site.vm_names(state="Claimed")
+    for name in ("one", "two"):
+        site.bound(name, seconds=60)
+    site.until_condition(POOLS, "pool", "Ready", "True", "Serving", seconds=60)
     assert '"level": "error"' not in controller.said
 
 
