@@ -13,12 +13,8 @@ from tests.trials.earlier_life import earlier_life
 pytestmark = pytest.mark.cluster
 
 
-async def test_vms_of_a_pool_that_is_gone_and_foreign_ones_are_left_alone(
-    plane: ControlPlane, tmp_path: Path
-) -> None:
-    install_crds(plane.kubeconfig)
-    try:
+async def test_vms_of_a_pool_that_is_gone_and_foreign_ones_are_left_alone(tmp_path: Path) -> None:
+    with ControlPlane.start(tmp_path / "plane") as plane:  # what stays behind would be in everybody's way
+        install_crds(plane.kubeconfig)
         found = await earlier_life(plane, tmp_path, 300)
-    finally:
-        plane.processes.stop("simulator")
     assert found.first_hand_over < 30, "ten seconds on a machine with nothing else to do"
