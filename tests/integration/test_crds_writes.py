@@ -28,6 +28,7 @@ def test_an_applied_pool_shows_its_defaults(kubectl: Kubectl, namespace: str) ->
         "limits": {"maxReplicas": 100, "maxConcurrentCreations": 10, "maxConcurrentDeletions": 10},
         "readiness": {"when": "Ready", "minReadySeconds": 0, "deadline": "15m", "unreadyGrace": "2m"},
         "claims": {"order": "Oldest"},
+        "updateStrategy": {"type": "Replenish", "maxSurge": 1, "warmFloor": "100%"},
         "suspend": False,
     }
     assert "status" not in stored
