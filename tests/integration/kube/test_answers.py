@@ -62,10 +62,14 @@ async def test_names_and_preconditions_are_told_apart(client: ApiClient, maps: s
     for request in (
         client.get(f"{maps}/a"),
         client.delete(f"{maps}/a", uid=meta.uid, priority=FILL, step="release"),
-        client.get("/apis/no.such.group/v1/things"),
     ):
         with pytest.raises(errors.NotFound):
             await request
+
+
+async def test_a_kind_that_is_not_served_says_nothing_about_its_objects(client: ApiClient) -> None:
+    with pytest.raises(errors.NotServed):
+        await client.get("/apis/no.such.group/v1/things")
 
 
 async def test_a_body_that_makes_no_sense_is_a_bad_request(client: ApiClient, maps: str) -> None:
