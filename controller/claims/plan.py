@@ -12,6 +12,7 @@ from controller.claims.objects import Claim
 from controller.claims.patches import timestamp
 from controller.kube.timeline import AS_STAMPED, Timeline
 from controller.machines.objects import VirtualMachine, VirtualMachineInstance
+from controller.machines.ownership import controller_reference
 from controller.machines.readiness import epoch
 from crds.conditions import ClaimReason
 from crds.durations import seconds
@@ -154,7 +155,8 @@ def _bound(view: View) -> Plan:
         fresh = status.unserved(claim, view.missing, now)
         return Plan() if claim.going or status.same(status.kept(claim), fresh) else Plan(Refresh(fresh))
     if claim.going:
-        return Plan(GiveBack(named.name, named.uid, None)) if view.vm and not _dying(view.vm) else Plan()
+        there = view.vm is not None and not _dying(view.vm) and not _kept(view.vm)
+        return Plan(GiveBack(named.name, named.uid, None)) if there else Plan()
     if view.vm is None:
         return Plan(CheckLost(named.name, named.uid, _lost(view, named.name)))
     expires = epoch(claim.status.expires_at)
@@ -220,6 +222,8 @@ def _releasing(view: View) -> Plan:
     claim = view.claim
     if claim.status is None or not claim.status.virtual_machines or claim.orphans or view.missing:
         return Plan()
+    if claim.going and view.vm is not None and _kept(view.vm):
+        return Plan()
     if view.vm is not None and _dying(view.vm):
         return _held_up(view, view.vm)
     named = claim.status.virtual_machines[0]
@@ -228,6 +232,14 @@ def _releasing(view: View) -> Plan:
     if not claim.going:
         released = status.ended(claim, Trigger.FINISH, ClaimReason.RELEASED, message, view.now)
     return Plan(GiveBack(named.name, named.uid, released))
+
+
+def _kept(vm: VirtualMachine) -> bool:
+    """It is its user's own: a deletion with `orphan` took the claim's reference off it.
+
+    The claim may be deleted once more in another way before it is gone, and does not show that any longer.
+    """
+    return controller_reference(vm.metadata) is None
 
 
 def _held_up(view: View, vm: VirtualMachine) -> Plan:

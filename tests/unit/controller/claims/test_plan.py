@@ -259,6 +259,17 @@ def test_a_claim_that_orphans_its_vm_releases_nothing(phase: str) -> None:
     assert _plan(claim) == NOTHING
 
 
+@pytest.mark.parametrize("phase", ["Bound", "Releasing"])
+def test_a_vm_that_was_orphaned_stays_though_its_claim_is_deleted_once_more_in_the_foreground(
+    phase: str,
+) -> None:
+    """The second deletion took the place of the first one, and the user's own VM was destroyed."""
+    claim = make_bound_claim(phase=phase, deleting=True, finalizers=["foregroundDeletion"])
+    orphaned = make_vm(state=names.Mark.CLAIMED, claim_uid="claim-uid", owner=None)
+    assert _plan(claim, vm=orphaned) == NOTHING
+    assert isinstance(_plan(claim, vm=VM).action, GiveBack)
+
+
 def test_an_orphan_finalizer_on_a_living_claim_means_nothing_yet() -> None:
     claim = make_bound_claim(finalizers=["orphan"], lifetime="30s", expires=0)
     assert isinstance(_plan(claim).action, Expire)
