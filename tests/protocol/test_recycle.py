@@ -29,6 +29,7 @@ def test_the_reset_breaks_nothing_and_comes_to_rest_with(crashes: int, faults: i
     assert found.rests
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rules", "finds"), MISTAKES.values(), ids=MISTAKES)
 def test_it_is_found_that(rules: Rules, finds: str) -> None:
     found = explore(rules, faults=1, restarts=1, stop_at=finds)
