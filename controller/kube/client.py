@@ -300,6 +300,10 @@ class ApiClient:
         return made
 
 
+# uvloop, of a new socket, while a connection that was given up in its beginning still has the same number.
+_TAKEN = "is used by transport"
+
+
 class _translated:  # noqa: N801 - read as a word: with _translated()
     """aiohttp's and the socket's exceptions as ours. A class, because a generator costs on every request."""
 
@@ -311,6 +315,8 @@ class _translated:  # noqa: N801 - read as a word: with _translated()
             raise NotSent(message=_text(error)) from error
         if isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
             raise UnknownOutcome(message=_text(error)) from error
+        if isinstance(error, RuntimeError) and _TAKEN in str(error):
+            raise NotSent(message=_text(error)) from error
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:

@@ -16,7 +16,6 @@ _ALARMING = (
     "Unclosed",
     "Warning",
     "destroyed",
-    "Unresolved",
 )
 _PASSING = "will retry"  # kopf, while the API server is away
 

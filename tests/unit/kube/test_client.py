@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from controller.kube import errors
-from controller.kube.client import ApiClient, Priority
+from controller.kube.client import ApiClient, Priority, _translated
 from controller.kube.config import Authorization, ClusterConfig
 from tests.unit.kube.fake_api import FakeApi, cuts, eventually, refuses, says, serving, stalls, streams
 
@@ -397,3 +397,20 @@ async def test_the_audit_log_can_tell_who_wrote_and_the_field_manager_is_the_sam
         async with api.client(identity=identity) as client:
             await client.get(PATH)
         assert api.asked[-1].headers["User-Agent"] == agent
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        pytest.param(
+            RuntimeError("File descriptor 14 is used by transport <TCPTransport closed=False reading=True>"),
+            errors.NotSent,
+            id="a number that a connection given up before still has",
+        ),
+        pytest.param(RuntimeError("something else"), RuntimeError, id="a mistake of ours stays one"),
+    ],
+)
+def test_an_error_of_the_loop_ends_no_controller(error: RuntimeError, told: type[Exception]) -> None:
+    """It ended a standby in an outage of the API server, which would have tried again."""
+    with pytest.raises(told), _translated():
+        raise error

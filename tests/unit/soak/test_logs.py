@@ -33,7 +33,6 @@ def test_what_is_said_every_day_is_fine(line: str) -> None:
         "asyncio: Task exception was never retrieved",
         "asyncio: Task was destroyed but it is pending!",
         "asyncio: Unclosed client session",
-        "kopf: Unresolved resources cannot be served (try creating their CRDs): Selector()",
         "sys:1: ResourceWarning: unclosed transport",
         "RuntimeWarning: coroutine 'x' was never awaited",
     ],
