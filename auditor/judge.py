@@ -160,7 +160,7 @@ class Judge:
         if life.carried is None or self._in_the_dark:
             life.carried = new.claim_uid or life.carried
         if life.ours and new.owner is None and self.world.orphaned(old):
-            life.ours = False
+            life.ours, life.orphaned = False, True
         elif new.ours:
             life.ours = True
         life.facts = new

@@ -40,7 +40,10 @@ def deletion_begun(world: World, life: VmLife) -> Iterator[Finding]:
     vm = life.facts
     if world.unjudged(vm):
         return
-    if not life.ours and vm.labelled:
+    # Who deletes a claim with orphan keeps the VM that its status names. One that it never named was nobody's
+    # yet, and is destroyed, whether or not the garbage collector was there first.
+    never_given = life.orphaned and life.carried is not None and vm.uid not in world.published
+    if not life.ours and vm.labelled and not never_given:
         yield Rule.FOREIGN, "is not ours and was deleted"
     for claim in world.users(vm.uid):
         if not _collected_with_its_pool(world, vm, claim):

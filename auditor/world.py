@@ -20,6 +20,8 @@ class VmLife:
     gone: bool = False
     ours: bool = False
     """It was once ours, and no orphan delete made it its user's own."""
+    orphaned: bool = False
+    """An orphan delete of its owner took our reference off it."""
     carried: str | None = None
     """The claim UID that it was handed over with; a completed recycle forgets it."""
 

@@ -467,3 +467,14 @@ def test_rest_a_claim_that_stays_releasing_without_a_vm() -> None:
     story.destroy()
 
     assert story.wrong_at_rest() == [Rule.REST]
+
+
+def test_a_vm_that_its_user_has_kept_is_deleted() -> None:
+    story = Story()
+    story.bound()
+    story.delete(Kind.CLAIM, "claim", "orphan")
+    story.own("vm")
+    story.delete(Kind.CLAIM, "claim", "foregroundDeletion")
+    story.destroy()
+
+    assert story.broken() == [Rule.FOREIGN]

@@ -252,3 +252,17 @@ def test_what_was_there_before_the_watch_is_taken_as_it_is() -> None:
 
     assert judge.violations == []
     assert judge.at_rest() == []
+
+
+def test_a_claim_deleted_with_orphan_before_it_was_given_its_vm_keeps_none() -> None:
+    story = Story()
+    story.pool()
+    story.vm()
+    story.claim()
+    story.hand_over()
+    story.delete(Kind.CLAIM, "claim", "orphan")
+    story.own("vm")
+    story.remove(Kind.CLAIM, "claim")
+    story.destroy()
+
+    _clean(story)
