@@ -24,6 +24,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 PAGE = 500  # objects in one page of a list
 GONE = 410
+_TURNS = 3  # of the loop: an aborted transport tells its protocol, which tells its socket
 
 
 class ApiError(Exception):
@@ -164,8 +165,14 @@ class Api:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        """Let go of the sockets, without the farewells of TLS: the loop may end before they do."""
+        if self._session is None:
+            return
+        if self._session.connector is not None:
+            await self._session.connector.close(abort_ssl=True)
+        await self._session.close()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
 
     async def request(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> bytes:
         """Send one request; `path` may carry a query, which has to be encoded already."""
