@@ -15,6 +15,8 @@ from tests.faults.addresses import Nature
 from tests.faults.kinds import Fault, Kind, kinds_for
 from tests.faults.runs import Report, Run
 
+# Runs of a scenario that are put back when their lane could not be made ready; each is told as a failure.
+RETRIES = 5
 # Times that an n did not come before it counts as chance: no kind of fault can make it come.
 ENOUGH = 2
 # Steps that time repeats, or whose number is chance: no n of them is the last one. Each with why so many do.
@@ -69,6 +71,7 @@ class Exploration:
     natures: dict[str, Nature] = field(default_factory=dict)
     under_way: int = 0
     random: Random = field(default_factory=lambda: Random(1))
+    _retries: int = RETRIES
     _todo: list[Run] = field(default_factory=list)
     _waiting: dict[tuple[str, Kind], int] = field(default_factory=dict)
     _over: set[tuple[str, Kind]] = field(default_factory=set)
@@ -98,6 +101,10 @@ class Exploration:
     def learn(self, report: Report) -> None:
         """What a run that was taken has shown."""
         self.under_way -= 1
+        if not report.came and self._retries:  # it could not even begin: a failure, and nothing was learned
+            self._retries -= 1
+            self._todo.append(report.run)
+            return
         self.natures.update(report.natures)
         for address, count in report.undisturbed.items():
             self.highest[address] = max(self.highest[address], count)

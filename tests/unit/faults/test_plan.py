@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.addresses import Nature
 from tests.faults.kinds import SENSIBLE, Fault, Kind, kinds_for
-from tests.faults.plan import BOUNDS, ENOUGH, Exploration, bound, disturbed_in
+from tests.faults.plan import BOUNDS, ENOUGH, RETRIES, Exploration, bound, disturbed_in
 from tests.faults.runs import Report, Run
 
 Came = Mapping[str, int]
@@ -138,3 +138,12 @@ def test_the_lease_is_disturbed_alike_whether_it_is_made_or_renewed() -> None:
 def test_a_list_may_expire_and_a_single_read_may_not() -> None:
     assert Kind.EXPIRED in kinds_for(Nature.READ, "list/virtualmachines")
     assert Kind.EXPIRED not in kinds_for(Nature.READ, "hand-over/read-vm")
+
+
+def test_a_run_that_could_not_begin_is_put_back_and_not_taken_for_one_without_steps() -> None:
+    exploration, taken = Exploration("bind"), 0
+    while (run := exploration.take()) is not None:
+        taken += 1
+        exploration.learn(_report(run, {}, fires=lambda _: False))
+    assert taken == 1 + RETRIES
+    assert exploration.idle
