@@ -129,12 +129,16 @@ class Judge:
     def _pool(self, raw: Object, gone: bool) -> None:  # noqa: FBT001 - one of the takers
         new = facts.pool(raw)
         self.world.pools[new.uid] = PoolLife(new, gone)
+        if new.orphaning:
+            self.world.kept.add(new.uid)
 
     def _claim(self, raw: Object, gone: bool) -> None:  # noqa: FBT001 - one of the takers
         new, world = facts.claim(raw), self.world
         life = world.claims.get(new.uid)
         self._report(new, rules_claim.changed(world, life.facts if life else None, new))
         world.claims[new.uid] = ClaimLife(new, gone)
+        if new.orphaning:
+            world.kept.add(new.uid)
         for uid in new.named:
             world.published.setdefault(uid, {}).setdefault(new.uid)
 
@@ -160,7 +164,7 @@ class Judge:
         if life.carried is None or self._in_the_dark:
             life.carried = new.claim_uid or life.carried
         if life.ours and new.owner is None and self.world.orphaned(old):
-            life.ours, life.orphaned = False, True
+            life.ours, life.orphaned, life.wavered = False, True, self.world.wavered(old)
         elif new.ours:
             life.ours = True
         life.facts = new

@@ -43,7 +43,7 @@ def deletion_begun(world: World, life: VmLife) -> Iterator[Finding]:
     # Who deletes a claim with orphan keeps the VM that its status names. One that it never named was nobody's
     # yet, and is destroyed, whether or not the garbage collector was there first.
     never_given = life.orphaned and life.carried is not None and vm.uid not in world.published
-    if not life.ours and vm.labelled and not never_given:
+    if not life.ours and vm.labelled and not never_given and not life.wavered:
         yield Rule.FOREIGN, "is not ours and was deleted"
     for claim in world.users(vm.uid):
         if not _collected_with_its_pool(world, vm, claim):

@@ -22,6 +22,8 @@ class VmLife:
     """It was once ours, and no orphan delete made it its user's own."""
     orphaned: bool = False
     """An orphan delete of its owner took our reference off it."""
+    wavered: bool = False
+    """And by then its user had deleted the claim otherwise, too: it may stay or go."""
     carried: str | None = None
     """The claim UID that it was handed over with; a completed recycle forgets it."""
 
@@ -65,6 +67,8 @@ class World:
     """Namespaces that are being deleted: everything in them goes, in any order, and nobody minds."""
     excused: dict[str, str] = field(default_factory=dict)
     """UIDs of VMs that a person handles, and why."""
+    kept: set[str] = field(default_factory=set)
+    """UIDs of claims and pools that were once deleted so that their dependents stay."""
     forgotten: Counter[str] = field(default_factory=Counter)
     """How many VMs, claims and pools are gone and out of mind."""
     _doomed: set[str] = field(default_factory=set)
@@ -82,11 +86,15 @@ class World:
                 yield claim.facts
 
     def orphaned(self, before: Vm) -> bool:
-        """Whether the owner that the VM had is being deleted so that its dependents stay."""
+        """Whether the owner that the VM had was deleted so that its dependents stay."""
         if before.owner is None:
             return False
-        owner = self.claims.get(before.owner.uid) or self.pools.get(before.owner.uid)
-        return owner is not None and owner.facts.orphaning
+        return before.owner.uid in self.kept
+
+    def wavered(self, before: Vm) -> bool:
+        """Whether the claim that owned the VM was deleted with orphan first and is deleted otherwise now."""
+        claim = self.claims.get(before.owner.uid) if before.owner else None
+        return claim is not None and not claim.facts.orphaning and self.orphaned(before)
 
     def pool_of(self, vm: Vm) -> Pool | None:
         """The pool that the VM was made for, as its label says."""
@@ -116,6 +124,7 @@ class World:
         self.forgotten["pools"] += self.pools.pop(uid, None) is not None
         self.published.pop(uid, None)
         self.excused.pop(uid, None)
+        self.kept.discard(uid)
 
     def _forgettable(self) -> Iterator[str]:
         spoken_of: set[str | None] = set()

@@ -93,7 +93,7 @@ def refusal(site: Site) -> str:
 def test_while_a_webhook_is_down_pools_and_claims_say_so_and_go_on_when_it_is_back(
     site: Site, start: Start
 ) -> None:
-    controller = start()
+    controller = start(watch_namespaces=site.namespace)
     site.pool(warm=2)
     site.until_warm(2)
     with webhook_down(site):
@@ -124,7 +124,7 @@ def mute() -> Iterator[int]:
 def test_while_a_webhook_hangs_a_claim_says_why_it_waits_and_is_bound_when_it_answers(
     site: Site, start: Start, mute: int
 ) -> None:
-    controller = start()
+    controller = start(watch_namespaces=site.namespace)
     site.pool(warm=2)
     site.until_warm(2)
     with webhook_down(site, mute, seconds=1):
@@ -141,7 +141,7 @@ def test_while_a_webhook_hangs_a_claim_says_why_it_waits_and_is_bound_when_it_an
 
 
 def test_a_removal_that_is_denied_is_told_and_tried_again_in_its_own_time(site: Site, start: Start) -> None:
-    controller = start()
+    controller = start(watch_namespaces=site.namespace)
     site.pool(warm=3)
     site.until_warm(3)
     with policy_denies(site, "UPDATE", "no VM is touched on Fridays"):
@@ -169,7 +169,7 @@ def denied(site: Site) -> bool:
 def test_a_quota_that_is_raised_or_gets_room_lets_the_pool_go_on(
     site: Site, start: Start, admin: Rest
 ) -> None:
-    controller = start()
+    controller = start(watch_namespaces=site.namespace)
     quotas = f"/api/v1/namespaces/{site.namespace}/resourcequotas"
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"count/virtualmachines.kubevirt.io": "2"}}}
     assert admin.post(quotas, quota).status == 201

@@ -20,10 +20,10 @@ HELD = "tests.bullpen.dev/held"
 @pytest.fixture
 def controller(kubeconfig: Path, tmp_path: Path, site: Site) -> Iterator[Controller]:
     """For which a VM is stuck after two seconds."""
-    lease = f"lease-of-{site.namespace}"
+    settings = {"stuck_after": "2s", "watch_namespaces": site.namespace}
     with (
         auditing(kubeconfig, site.namespace) as auditor,
-        running_controller(kubeconfig, tmp_path, lease=lease, stuck_after="2s") as running,
+        running_controller(kubeconfig, tmp_path, lease=f"lease-of-{site.namespace}", **settings) as running,
     ):
         yield running
         assert auditor.settled() == []

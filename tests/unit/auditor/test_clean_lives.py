@@ -62,6 +62,20 @@ def test_a_claim_deleted_with_orphan_leaves_its_vm_to_its_user() -> None:
     _clean(story)
 
 
+@pytest.mark.parametrize("destroyed", [False, True])
+def test_a_claim_deleted_with_orphan_and_then_otherwise_may_keep_its_vm_or_not(destroyed: bool) -> None:  # noqa: FBT001 - a case
+    story = Story()
+    story.bound()
+    story.delete(Kind.CLAIM, "claim", "orphan")
+    story.delete(Kind.CLAIM, "claim", "foregroundDeletion")
+    story.own("vm")  # by the garbage collector, which had read the claim before
+    if destroyed:
+        story.destroy()
+    story.remove(Kind.CLAIM, "claim")
+
+    _clean(story)
+
+
 def test_a_pool_deleted_with_orphan_leaves_its_vms() -> None:
     story = Story()
     story.pool()
