@@ -20,10 +20,13 @@ HELD = "tests.bullpen.dev/held"
 @pytest.fixture
 def controller(kubeconfig: Path, tmp_path: Path, site: Site) -> Iterator[Controller]:
     """For which a VM is stuck after two seconds."""
-    settings = {"stuck_after": "2s", "watch_namespaces": site.namespace}
+    space = site.namespace
+    lease = f"lease-of-{space}"
     with (
-        auditing(kubeconfig, site.namespace) as auditor,
-        running_controller(kubeconfig, tmp_path, lease=f"lease-of-{site.namespace}", **settings) as running,
+        auditing(kubeconfig, space) as auditor,
+        running_controller(
+            kubeconfig, tmp_path, lease=lease, stuck_after="2s", watch_namespaces=space
+        ) as running,
     ):
         yield running
         assert auditor.settled() == []
