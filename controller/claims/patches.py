@@ -117,11 +117,11 @@ def relabel_claimed(vm: VirtualMachine) -> Ops:
 
 
 def relabel_pooled(vm: VirtualMachine) -> Ops:
-    """A person set the state to Claimed on a VM that no claim has and its pool owns: it is put right."""
+    """A person set or took off the state of a VM that no claim has and its pool owns: it is put right."""
     return (
         test("/metadata/uid", vm.metadata.uid),
         test("/metadata/deletionTimestamp", None),
-        test(STATE, names.Mark.CLAIMED.value),
+        test(STATE, vm.metadata.labels.get(names.LABEL_STATE)),
         test(CLAIM_UID, None),
         test("/metadata/ownerReferences", owner_references(vm)),
         add(STATE, names.Mark.POOLED.value),

@@ -26,6 +26,7 @@ class Owner:
     uid: str
 
 
+_UNCLAIMED_MARKS = frozenset({*names.Mark} - {names.Mark.CLAIMED})
 _LABEL_OF = {OwnerKind.POOL: names.LABEL_POOL_UID, OwnerKind.CLAIM: names.LABEL_CLAIM_UID}
 
 
@@ -55,14 +56,17 @@ def given_by_hand(vm: VirtualMachine) -> bool:
 
 
 def forged(vm: VirtualMachine) -> bool:
-    """Marked Claimed by a person: it carries no claim's UID, and its pool owns it still."""
+    """Marked by a person: as Claimed, with a word that is no mark, or no more at all.
+
+    It carries no claim's UID, and its pool owns it still.
+    """
     meta = vm.metadata
     owner = owner_of(meta)
     return (
         owner is not None
         and owner.kind is OwnerKind.POOL
         and meta.deletion_timestamp is None
-        and meta.labels.get(names.LABEL_STATE) == names.Mark.CLAIMED
+        and meta.labels.get(names.LABEL_STATE) not in _UNCLAIMED_MARKS
         and not meta.labels.get(names.LABEL_CLAIM_UID)
     )
 

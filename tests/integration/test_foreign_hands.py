@@ -205,19 +205,20 @@ def test_a_claims_user_may_label_the_vm_as_they_like(site: Site) -> None:
     site.until_gone(VMS, name)
 
 
-def test_a_warm_vm_that_a_person_labels_claimed_is_put_right_and_goes_with_its_pool(
-    site: Site, auditor: AuditorThread
+@pytest.mark.parametrize("state", ["Claimed", "Banana", None])
+def test_a_warm_vm_whose_state_a_person_sets_is_put_right_and_goes_with_its_pool(
+    site: Site, auditor: AuditorThread, state: str | None
 ) -> None:
     site.pool(warm=1)
     site.until_warm(1)
     [vm] = site.vms()
     name = vm["metadata"]["name"]
     auditor.excuse(vm["metadata"]["uid"], "a person marks it")
-    label(site, name, state="Claimed")
+    label(site, name, state=state)
     found = until(
         "Pooled again, or gone as surplus",
         lambda: site.find(VMS, name),
-        lambda vm: not vm or vm["metadata"]["labels"][LABEL_STATE] == "Pooled",
+        lambda vm: not vm or vm["metadata"]["labels"].get(LABEL_STATE) == "Pooled",
     )
     assert (
         not found or "deletionTimestamp" in found["metadata"] or owner(found)["kind"] == "VirtualMachinePool"

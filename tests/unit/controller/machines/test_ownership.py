@@ -97,10 +97,23 @@ def test_an_owner_of_another_version_of_our_group_is_ours() -> None:
         (make_vm(), False),
         (make_vm(state="Claimed", owner=pool_owner(), deleting=True), False),
         (make_vm(state="Claimed", owner=None), False),
+        (make_vm(state="Banana"), True),
+        (make_vm(state=""), True),
+        (make_vm(state="Draining"), False),
     ],
-    ids=["by a person", "with a claim's UID", "handed over", "pooled", "going", "nobody's"],
+    ids=[
+        "by a person",
+        "with a claim's UID",
+        "handed over",
+        "pooled",
+        "going",
+        "nobody's",
+        "no mark",
+        "empty",
+        "draining",
+    ],
 )
-def test_a_vm_is_forged_when_a_person_marked_it_claimed_and_no_claim_has_it(
+def test_a_vm_is_forged_when_a_person_marked_it_and_no_claim_has_it(
     vm: VirtualMachine, is_forged: object
 ) -> None:
     assert forged(vm) is is_forged
