@@ -17,8 +17,10 @@ from tests.faults.runs import Report, Run
 
 # Runs of a scenario that are put back when their lane could not be made ready; each is told as a failure.
 RETRIES = 5
-# Times that an n did not come before it counts as chance: no kind of fault can make it come.
-ENOUGH = 2
+# Times that an n does not come before it is given up: no kind of fault makes it come. Each time that it came
+# allows for two more, for some steps are won or lost in a race with the garbage collector.
+ENOUGH = 3
+FOR_EACH_HIT = 2
 # Steps that time repeats, or whose number is chance: no n of them is the last one. Each with why so many do.
 BOUNDS: dict[str, tuple[int, str]] = {
     "lease/": (2, "renewed every two seconds: the first one takes it, the second one keeps it"),
@@ -74,7 +76,7 @@ class Exploration:
     _retries: int = RETRIES
     _todo: list[Run] = field(default_factory=list)
     _waiting: dict[tuple[str, Kind], int] = field(default_factory=dict)
-    _over: set[tuple[str, Kind]] = field(default_factory=set)
+    _hits: Counter[tuple[str, int]] = field(default_factory=Counter)
     _missed: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -93,7 +95,7 @@ class Exploration:
         """The next run, if there is one now."""
         while self._todo:
             run = self._todo.pop(self.random.randrange(len(self._todo)))
-            if all(self._missed[each.address, each.nth] < ENOUGH for each in run.faults):
+            if all(map(self._worth, run.faults)):
                 self.under_way += 1
                 return run
         return None
@@ -111,10 +113,16 @@ class Exploration:
         for fault in report.run.faults:
             if fault in report.fired:
                 self._waiting[fault.address, fault.kind] = fault.nth + 1
+                self._hits[fault.address, fault.nth] += 1
             else:
-                self._over.add((fault.address, fault.kind))
                 self._missed[fault.address, fault.nth] += 1
+                self._todo.append(report.run)
         self._plan()
+
+    def _worth(self, fault: Fault) -> bool:
+        """Whether its n may come yet."""
+        where = fault.address, fault.nth
+        return self._missed[where] < ENOUGH + FOR_EACH_HIT * self._hits[where]
 
     def _plan(self) -> None:
         """Each address and kind goes up one by one, up to what was ever seen."""
@@ -127,7 +135,7 @@ class Exploration:
     def _next(self, address: str, kind: Kind) -> None:
         nth = self._waiting.setdefault((address, kind), 1)
         most = bound(address)
-        if nth == 0 or (address, kind) in self._over or nth > self.highest[address]:
+        if nth == 0 or nth > self.highest[address]:
             return
         if most is not None and nth > most:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 
 import pytest
@@ -48,16 +49,26 @@ def test_every_kind_is_tried_at_every_n_of_every_step() -> None:
     assert sorted(tried) == sorted(wanted)
 
 
-def test_a_fault_that_did_not_fire_is_not_tried_at_a_higher_n() -> None:
+def test_a_fault_that_never_fires_is_given_up_at_its_first_n() -> None:
     exploration = Exploration("bind", kinds=lambda *_: [Kind.CONFLICT])
-    for _ in range(2):
-        run = exploration.take()
-        assert run is not None
+    tried: list[Fault] = []
+    while (run := exploration.take()) is not None:
+        tried += run.faults
         exploration.learn(_report(run, {"hand-over/vm": 3}, fires=lambda _: False))
-    assert exploration.take() is None
+    assert tried == [Fault("hand-over/vm", 1, Kind.CONFLICT)] * ENOUGH
 
 
-def test_an_n_that_missed_twice_is_given_up_for_all_kinds() -> None:
+def test_a_step_that_comes_now_and_then_meets_every_kind_in_the_end() -> None:
+    exploration, luck = Exploration("bind"), itertools.cycle([False, False, True])
+    fired: set[Kind] = set()
+    while (run := exploration.take()) is not None:
+        report = _report(run, {"repair/confirm": 1}, fires=lambda _: next(luck))
+        fired |= {each.kind for each in report.fired}
+        exploration.learn(report)
+    assert fired == set(SENSIBLE[Nature.PATCH])
+
+
+def test_an_n_that_did_not_come_is_given_up_for_all_kinds() -> None:
     exploration = Exploration("bind")
     tried: list[Fault] = []
     while (run := exploration.take()) is not None:
