@@ -42,7 +42,13 @@ def log(control_plane: ControlPlane) -> Path:
 
 
 @pytest.fixture
-def replicas(bullpen: Installation) -> Iterator[dict[str, Process]]:
+def beginning(log: Path) -> int:
+    """Where the log ends before the two start: the first thing that one asks for is the Lease."""
+    return log.stat().st_size
+
+
+@pytest.fixture
+def replicas(bullpen: Installation, beginning: int) -> Iterator[dict[str, Process]]:  # noqa: ARG001 - an order
     """Two controllers instead of the session's one; they look for stripped labels every two seconds."""
     bullpen.stop_controller()
     bullpen.kubectl("delete", "leases", "--all", "-n", NAMESPACE)
@@ -117,10 +123,10 @@ def test_the_role_is_what_the_controller_asks_for_and_no_more(
     kubectl: Kubectl,
     namespace: str,
     log: Path,
+    beginning: int,
     replicas: dict[str, Process],
     auditor: AuditorThread,
 ) -> None:
-    before = log.stat().st_size
     old = until("a leader", lambda: leader(kubectl))
     hands_over_and_takes_back(kubectl, namespace)
     replicas[old].signal(signal.SIGTERM)
@@ -129,7 +135,7 @@ def test_the_role_is_what_the_controller_asks_for_and_no_more(
     shrinks_and_goes(kubectl, namespace)
 
     with log.open("rb") as file:
-        file.seek(before)
+        file.seek(beginning)
         asked = set(recorded(file.read().decode().splitlines(), USER))
     rights = granted(objects(rendered()), f"{NAMESPACE}:{RELEASE}")
     assert sorted(each for each in asked if not each.allowed) == []
