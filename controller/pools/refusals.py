@@ -76,6 +76,6 @@ class Refusals:
         return Refusals(pause=self.pause)
 
 
-def removal_pause(setbacks: int) -> float:
-    """Seconds until a removal is tried again that was refused so often in a row."""
-    return min(LONGEST, FIRST_REMOVAL * 2.0 ** min(setbacks, 10))
+def growing_pause(first: float, setbacks: int) -> float:
+    """Seconds until a write is tried again that was refused so often in a row, `first` of them at first."""
+    return min(LONGEST, first * 2.0 ** min(setbacks, 10))

@@ -17,7 +17,7 @@ from controller.machines.inventory import Instance
 from controller.metrics import DRAINED
 from controller.pools.execute import PoolWriter
 from controller.pools.plan import Why
-from controller.pools.refusals import removal_pause
+from controller.pools.refusals import FIRST_REMOVAL, growing_pause
 
 log = structlog.get_logger()
 
@@ -74,7 +74,7 @@ class Removals:
         """The VM stays in hand for the pause: so maxConcurrentDeletions bounds how many are tried in it."""
         if not self.denied:
             log.warning("removal refused", pool=self._record.name, why=why)
-        pause = removal_pause(self._setbacks)
+        pause = growing_pause(FIRST_REMOVAL, self._setbacks)
         if len(self.under_way) == 1 or not self.denied:  # those that are refused together are one setback
             self._setbacks += 1
         self.denied = why or "the API server gave no reason"

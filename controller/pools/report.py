@@ -15,6 +15,7 @@ from controller.kube.client import ApiClient, Priority
 from controller.kube.objects import KubeObject
 from controller.machines.privacy import private_texts, redacted
 from controller.metrics import WARM, WARM_TARGET
+from controller.pools.refusals import growing_pause
 from controller.pools.snapshot import Snapshot
 from controller.pools.status import stopped
 from crds import names
@@ -24,7 +25,8 @@ from statemachines.instance import State
 log = structlog.get_logger()
 
 INTERVAL = 1.0  # s between two writes of a pool's status
-AGAIN = 5.0  # s until a refused one is tried again
+AGAIN = 5.0  # s until one without an answer is tried again, if nothing changes before
+_PASSING = (errors.UnknownOutcome, errors.TooManyRequests, errors.NotLeading)
 _EXPOSED = (
     State.PROVISIONING,
     State.WARM,
@@ -75,6 +77,8 @@ class Reporter:
         self._written = _status_of(pool())
         self._written_at = 0.0
         self._doubt = False
+        self._setbacks = 0
+        self._not_before = 0.0
         self._version = 0  # the pool's, as our last write left it
         self._stale = False
         self._task: asyncio.Task[None] | None = None
@@ -98,7 +102,8 @@ class Reporter:
         """Write until nothing is new: what changes while a write is under way is the next one's."""
         loop = asyncio.get_running_loop()
         while self._stale:
-            await asyncio.sleep(max(0.0, self._written_at + INTERVAL - loop.time()))
+            due = max(self._written_at + INTERVAL, self._not_before)
+            await asyncio.sleep(max(0.0, due - loop.time()))
             self._stale = False
             fresh = self._compute(self._written)
             if fresh != self._written or self._doubt or self._is_another(fresh):
@@ -114,7 +119,7 @@ class Reporter:
         self._doubt = True  # until the answer is definite: what it wrote may be there, or come to be
         try:
             await self._put(fresh)
-            self._written, self._doubt = fresh, False
+            self._written, self._doubt, self._setbacks = fresh, False, 0
         except errors.ApiError as error:
             # Gone, and another one may have its name? A refusal alone is no proof: it would end the loop.
             if isinstance(error, errors.NotFound | errors.TestFailed) and await self._is_missing():
@@ -122,7 +127,17 @@ class Reporter:
                 return
             why = redacted(str(error), private_texts(self._pool()))
             log.warning("pool status not written", pool=self._pool().metadata.name, error=why)
-            asyncio.get_running_loop().call_later(AGAIN, self.soon)
+            self._try_again(error)
+
+    def _try_again(self, error: errors.ApiError) -> None:
+        """What was refused waits ever longer, whatever changes: a pool in a namespace that is gone, say."""
+        loop = asyncio.get_running_loop()
+        if isinstance(error, _PASSING):
+            loop.call_later(AGAIN, self.soon)
+            return
+        self._not_before = loop.time() + growing_pause(INTERVAL, self._setbacks)
+        self._setbacks += 1
+        self._stale = True
 
     async def _is_missing(self) -> bool:
         """Whether an uncached read says that there is no such pool any more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.pools.refusals import LONGEST, NEVER, Refusal, Refusals, removal_pause
+from controller.pools.refusals import LONGEST, NEVER, Refusal, Refusals, growing_pause
 from controller.pools.snapshot import Trouble
 from tests.support.builders import NOW
 
@@ -69,4 +69,4 @@ def test_a_template_that_can_not_be_used_waits_for_a_change() -> None:
 
 @given(st.integers(0, 10_000))
 def test_a_refused_removal_is_tried_again_in_five_seconds_to_a_minute(setbacks: int) -> None:
-    assert 5.0 <= removal_pause(setbacks) <= LONGEST
+    assert 5.0 <= growing_pause(5.0, setbacks) <= LONGEST

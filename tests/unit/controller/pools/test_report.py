@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -29,12 +31,14 @@ class SlowServer:
         self.refuse: list[Exception] = []
         self.answer = b"{}"
         self.stored: bytes | Exception = _stored(POOL_UID)
+        self.tried: Callable[[float], None] = lambda _at: None
         self.under_way = asyncio.Event()
         self.go_on = asyncio.Event()
         self.go_on.set()
 
     async def json_patch(self, _path: str, body: list[Json], **_: object) -> bytes:
         self.under_way.set()
+        self.tried(asyncio.get_running_loop().time())
         await self.go_on.wait()
         if self.refuse:
             raise self.refuse.pop()
@@ -126,6 +130,22 @@ async def test_a_refusal_alone_ends_no_loop(refusal: Exception, stored: bytes | 
     bench.reporter.soon()
     await bench.until_written(1)
     assert not bench.gone
+
+
+async def test_what_is_refused_again_and_again_waits_ever_longer_whatever_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(report, "INTERVAL", 0.02)
+    bench = Bench()
+    times: list[float] = []
+    bench.server.refuse = [TestFailed() for _ in range(4)]
+    bench.server.tried = times.append
+    async with asyncio.timeout(10):
+        while not bench.server.written:
+            bench.reporter.soon()
+            await asyncio.sleep(0.001)
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert [gap >= least for gap, least in zip(gaps, (0.02, 0.04, 0.08, 0.16), strict=True)] == [True] * 4
 
 
 async def test_a_status_whose_reply_was_lost_is_not_taken_for_the_one_before_it() -> None:
