@@ -37,15 +37,6 @@ async def where(plane: ControlPlane, directory: Path) -> AsyncIterator[Stage]:
         yield found
 
 
-# First: pools of a trial whose namespace went while nobody led are looked at now and then for ever.
-async def test_a_short_soak_finds_nothing_and_leaves_nothing(where: Stage) -> None:
-    """At full length, and with guests that fail by themselves: `make soak`."""
-    found = await soak(where, minutes=0.2, seed=1, places=2, lease="6s")
-    assert found.findings == []
-    assert found.claims["bound"] > 0
-    assert sum(found.ends.values()) > 0
-
-
 async def test_of_two_hundred_claims_at_once_on_fifty_vms_nobody_is_overtaken_by_a_second(
     where: Stage,
 ) -> None:
@@ -76,3 +67,11 @@ async def test_roll_outs_keep_the_floor_also_when_the_controller_is_killed_amid_
 
 async def test_chaos_leaves_nothing_behind(where: Stage) -> None:
     assert (await chaos(where, seconds=8)).bound > 0
+
+
+async def test_a_short_soak_finds_nothing_and_leaves_nothing(where: Stage) -> None:
+    """At full length, and with guests that fail by themselves: `make soak`."""
+    found = await soak(where, minutes=0.2, seed=1, places=2, lease="6s")
+    assert found.findings == []
+    assert found.claims["bound"] > 0
+    assert sum(found.ends.values()) > 0
