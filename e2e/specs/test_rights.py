@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -36,8 +37,9 @@ DISCOVERY = ("/api", "/apis", "/version")
 @pytest.fixture
 def log(control_plane: ControlPlane) -> Path:
     path = control_plane.directory / "logs" / "audit.jsonl"
-    if not path.exists():
+    if "BULLPEN_E2E_KUBECONFIG" in os.environ:
         pytest.skip("this cluster's audit log is out of reach")
+    assert path.exists(), "a guarded control plane keeps one"
     return path
 
 

@@ -38,7 +38,7 @@ def _variant(name: str) -> int:
     variant = next(each for each in VARIANTS if each.name == name)
     with variant.applied():
         report = Explorer(named(variant.world)).run(stop_at=variant.finds)
-    found = [each for each in report.ways if each.startswith(variant.finds)]
+    found = [each for each in report.broken if each.startswith(variant.finds)]
     print(f"{variant.name}: {variant.about}")
     print("\n".join(trace(report, each) for each in found) or "  NOT FOUND")
     return int(not found)

@@ -50,8 +50,8 @@ class Report:
     @property
     def unmet(self) -> list[str]:
         """Limits that were allowed and not met: a limit that is not met is none."""
-        met = self.allowed.values()
-        return [prefix for prefix, why in self.world.allowed.items() if why not in met]
+        met = tuple(self.ways)
+        return [limit for limit in self.world.allowed if not any(each.startswith(limit) for each in met)]
 
 
 class Transition(NamedTuple):

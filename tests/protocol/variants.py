@@ -1,4 +1,8 @@
-"""Known-bad variants of the protocol, small patches of the real code: what each breaks must be found.
+"""Known-bad variants of the protocol: what each breaks must be found.
+
+Small patches of the real code; where the product's event loop acts without a procedure, of what mirrors it
+here (`chores`, `leader`): those show that the explorer sees the mistake, not that the product does not make
+it.
 
 The tests of the test. A variant that is not found means that the explorer would not see that mistake either.
 """

@@ -172,7 +172,7 @@ WORLDS: tuple[World, ...] = (
         pool_deletion=("foreground",),
         vms=1,
         budget={"crash": 1, "delete-pool": 1, "touch": 1},
-        allowed={"I3: the garbage collector deleted": FOREGROUND_WINDOW},
+        allowed={"I3: the garbage collector deleted vm-1, which claim-1 ": FOREGROUND_WINDOW},
     ),
     _world("pool-leaders", "two leaders, a pool deleted", controllers=2, vms=1, budget={"delete-pool": 1}),
     _world(
@@ -260,7 +260,10 @@ WORLDS: tuple[World, ...] = (
         "a pool of two VMs is deleted in the foreground under a claim",
         pool_deletion=("foreground",),
         budget={"crash": 1, "delete-pool": 1, "touch": 1},
-        allowed={"I3: the garbage collector deleted": FOREGROUND_WINDOW},
+        allowed={
+            f"I3: the garbage collector deleted vm-{number}, which claim-1 ": FOREGROUND_WINDOW
+            for number in (1, 2)
+        },
         big=True,
     ),
     _world(

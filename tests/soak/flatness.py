@@ -58,6 +58,15 @@ def course(series: Series, warm_up: float) -> Course | None:
     return Course(median(first), median(last)) if first and last else None
 
 
+def unjudged(leaders: Iterable[Mapping[str, Series]], allowed: Iterable[Bound]) -> str:
+    """A sentence when no leader lived long enough for every figure to be judged: then nothing was shown."""
+    wanted = list(allowed)
+    for figures in leaders:
+        if all(course(figures.get(bound.figure, ()), bound.warm_up) for bound in wanted):
+            return ""
+    return "no leader lived long enough in the calm for its figures to be judged"
+
+
 def creeping(lives: Mapping[str, Mapping[str, Series]], allowed: Iterable[Bound]) -> list[str]:
     """A sentence for each figure of each life that grew by more than it may."""
     return [

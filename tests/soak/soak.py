@@ -19,7 +19,7 @@ from simulator.api import ApiError
 from tests.soak.agenda import Act, Chapter, Entry, agenda
 from tests.soak.court import Court, Seat
 from tests.soak.farewell import namespace_gone, tables_empty
-from tests.soak.flatness import bounds, course, creeping
+from tests.soak.flatness import SHORTEST, bounds, course, creeping, unjudged
 from tests.soak.people import People
 from tests.soak.summary import Summary, tally
 from tests.soak.vitals import Vitals
@@ -156,6 +156,9 @@ class Soak:
         """Whether what should be flat was, of those who lived through the calm."""
         lives = self._vitals.since(self._calm_since)
         self.found.findings += creeping(lives, bounds())
+        if time.monotonic() - self._calm_since > 2 * SHORTEST:
+            leaders = [figures for name, figures in lives.items() if self._vitals.lives[name].led]
+            self.found.findings += filter(None, [unjudged(leaders, bounds())])
         for name, figures in lives.items():
             role = "leader" if self._vitals.lives[name].led else "standby"
             courses = {

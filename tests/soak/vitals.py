@@ -82,8 +82,9 @@ def held(text: str) -> dict[str, float]:
         if line.startswith(_TABLES):
             labels, number = line.rsplit(" ", 1)
             found[labels.split('"')[1]] = float(number)
+    assert found, f"no {_TABLES} among the metrics: nobody would see a table that grows"
     return found
 
 
 def _value(lines: Iterable[str], name: str) -> float:
-    return next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0.0)
+    return next(float(line.removeprefix(name)) for line in lines if line.startswith(name))

@@ -7,7 +7,17 @@ from random import Random
 
 import pytest
 
-from tests.soak.flatness import FEWEST, SHORTEST, Bound, Course, Series, bounds, course, creeping
+from tests.soak.flatness import (
+    FEWEST,
+    SHORTEST,
+    Bound,
+    Course,
+    Series,
+    bounds,
+    course,
+    creeping,
+    unjudged,
+)
 
 RSS = next(each for each in bounds() if each.figure == "rss_mib")
 FDS = next(each for each in bounds() if each.figure == "fds")
@@ -85,3 +95,11 @@ def test_every_bound_of_the_file_lets_a_flat_line_pass_and_stops_a_steep_one() -
     for bound in bounds():
         assert found(series(lambda _: 50.0), bound) == []
         assert found(series(lambda at: 50.0 + 5 * at), bound)
+
+
+def test_a_calm_without_a_leader_to_judge_shows_nothing_and_says_so() -> None:
+    whole, short = series(lambda _: 80.0), series(lambda _: 80.0, seconds=SHORTEST / 2)
+    assert unjudged([], [RSS])
+    assert unjudged([{"rss_mib": short}], [RSS])
+    assert unjudged([{"rss_mib": whole}], [RSS, FDS]), "its handles were never seen"
+    assert not unjudged([{"rss_mib": short}, {"rss_mib": whole}], [RSS])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 
 import orjson
+import pytest
 from rich.console import Console
 
 from tests.soak.summary import Summary, table, tally
@@ -93,3 +94,8 @@ def test_the_tables_of_a_controller_are_read_from_its_metrics() -> None:
     vm, tasks = 'bullpen_held_entries{table="vm"} 3.0', "bullpen_tasks 12.0"
     text = f'{vm}\n{tasks}\nbullpen_held_entries{{table="in hand"}} 0.0\n'
     assert held(text) == {"vm": 3.0, "in hand": 0.0}
+
+
+def test_metrics_without_tables_are_no_empty_tables() -> None:
+    with pytest.raises(AssertionError, match="bullpen_held_entries"):
+        held("bullpen_tasks 12.0\n")

@@ -1,4 +1,7 @@
-"""A control plane that begins with no definitions at all: tests install and remove them as people do."""
+"""A control plane that begins with no definitions at all: tests install and remove them as people do.
+
+What knows the cluster is repeated: a session's fixture of the folder above keeps its first value otherwise.
+"""
 
 from __future__ import annotations
 

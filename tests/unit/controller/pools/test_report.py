@@ -171,7 +171,8 @@ async def test_a_status_that_somebody_else_wrote_late_is_written_over() -> None:
     await bench.until_written(2)
     bench.pool = _pool(version="10", status={"replicas": 0})
     bench.reporter.soon()
-    await asyncio.sleep(0.01)
+    assert bench.reporter._task is not None
+    await asyncio.wait_for(bench.reporter._task, 5)
     assert bench.server.written == [{"replicas": 0}] * 2
 
 
