@@ -24,6 +24,9 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 PAGE = 500  # objects in one page of a list
 GONE = 410
+# uvloop says so of a new socket while a connection that was given up has its number still.
+_TAKEN = "is used by transport"
+_BROKEN = (aiohttp.ClientError, TimeoutError, OSError, RuntimeError)
 _TURNS = 3  # of the loop: an aborted transport tells its protocol, which tells its socket
 
 
@@ -184,8 +187,8 @@ class Api:
                 method, self._url(path), data=data, headers=self._headers(content_type)
             ) as response:
                 answer = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(0, "NoAnswer", f"{method} {path}: {error!r}") from error
+        except _BROKEN as error:
+            raise _unanswered(f"{method} {path}", error) from error
         if response.status >= 400:  # noqa: PLR2004 - HTTP's own number
             raise _failure(response.status, response.headers.get("Retry-After", ""), answer)
         return answer
@@ -284,8 +287,8 @@ class Api:
                             yield line
                 finally:
                     _abort(response)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(0, "NoAnswer", f"watch {path}: {error!r}") from error
+        except _BROKEN as error:
+            raise _unanswered(f"watch {path}", error) from error
 
     def _headers(self, content_type: str) -> dict[str, str]:
         authorization = self._cluster.authorization()
@@ -294,6 +297,13 @@ class Api:
 
     def _url(self, path: str) -> URL:
         return URL(self._cluster.server + path, encoded=True)
+
+
+def _unanswered(what: str, error: Exception) -> Exception:
+    """The error as a missing answer; itself when it is a RuntimeError that says nothing of a connection."""
+    if isinstance(error, RuntimeError) and _TAKEN not in str(error):
+        return error
+    return ApiError(0, "NoAnswer", f"{what}: {error!r}")
 
 
 def _abort(response: aiohttp.ClientResponse) -> None:

@@ -108,6 +108,41 @@ async def test_no_answer_is_status_nought() -> None:
     assert caught.value.passing
 
 
+async def test_a_socket_whose_number_is_taken_still_is_no_answer_either(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended the stand-in when an API server was killed under it."""
+    said = ["File descriptor 13 is used by transport <TCPTransport closed=False reading=True>"]
+
+    def request(*_: object, **__: object) -> None:
+        raise RuntimeError(*said)
+
+    monkeypatch.setattr(api._session, "request", request)
+    with pytest.raises(ApiError) as caught:
+        await api.get(PATH)
+    assert caught.value.status == 0
+    said[:] = ["Session is closed"]
+    with pytest.raises(RuntimeError, match="Session is closed"):
+        await api.get(PATH)
+
+
+async def test_a_watch_goes_on_after_a_socket_whose_number_is_taken(
+    api: Api, server: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert api._session is not None
+    real, refused = api._session.get, ["File descriptor 13 is used by transport <TCPTransport>"]
+
+    def get(*arguments: Any, **settings: Any) -> Any:
+        if refused:
+            raise RuntimeError(refused.pop())
+        return real(*arguments, **settings)
+
+    monkeypatch.setattr(api._session, "get", get)
+    server.will(page(version=7), streams(line("ADDED", thing("a", 8))))
+    assert await seen(api, 2) == [("LIST", []), ("ADDED", ["a"])]
+    assert not refused
+
+
 async def test_a_list_is_read_page_by_page_and_consistently(api: Api, server: FakeApi) -> None:
     server.will(page(thing("a", 1), version=7, more="next"), page(thing("b", 2), version=7))
     listing = await api.list(PATH)
