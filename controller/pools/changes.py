@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from controller.pools.references import Kind, Reference
 from crds.conditions import PoolReason, Truth
-from crds.pool import ReferencedObject
+from crds.pool_status import ReferencedObject
 from crds.schema import written_time
 
 

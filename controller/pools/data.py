@@ -15,7 +15,8 @@ from controller.kube import errors
 from controller.kube.objects import KubeObject
 from controller.pools.changes import Data, Found, Read, Unread, seen
 from controller.pools.references import CONFIG_MAP, SECRET, Reference, references
-from crds.pool import ReferencedObject, VirtualMachinePool
+from crds.pool import VirtualMachinePool
+from crds.pool_status import ReferencedObject
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 AGAIN = 30.0  # s, at most, until what could not be read is looked for again

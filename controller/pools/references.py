@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from crds.pool import MAX_REFERENCES
+from crds.pool_status import MAX_REFERENCES
 
 Json: TypeAlias = dict[str, Any]
 

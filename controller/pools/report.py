@@ -19,7 +19,8 @@ from controller.pools.refusals import growing_pause
 from controller.pools.snapshot import Snapshot
 from controller.pools.status import stopped
 from crds import names
-from crds.pool import PoolStatus, VirtualMachinePool
+from crds.pool import VirtualMachinePool
+from crds.pool_status import PoolStatus
 from statemachines.instance import State
 
 log = structlog.get_logger()

@@ -23,22 +23,18 @@ from crds.claim import (
 from crds.conditions import Condition, Truth
 from crds.durations import seconds
 from crds.pool import (
-    Brake,
     ClaimOrder,
     ClaimsPolicy,
-    Demand,
-    InstanceCounts,
-    LeadTime,
     LifetimePolicy,
     Limits,
     PoolSpec,
-    PoolStatus,
     Readiness,
     ReadinessWhen,
     UpdateStrategy,
     UpdateType,
     VMTemplate,
 )
+from crds.pool_status import Brake, Demand, InstanceCounts, LeadTime, PoolStatus
 from crds.warm import WarmCapacity, WarmPolicy, WarmStatus
 
 Thing = TypeVar("Thing")

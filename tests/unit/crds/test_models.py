@@ -14,7 +14,8 @@ from crds.claim import (
     parse_claim_spec,
 )
 from crds.conditions import Condition, Truth
-from crds.pool import PoolSpec, PoolStatus, VirtualMachinePool, parse_pool
+from crds.pool import PoolSpec, VirtualMachinePool, parse_pool
+from crds.pool_status import PoolStatus
 from crds.schema import Model
 from crds.warm import WarmCapacity, WarmPolicy
 from tests.support.manifests import claim_manifest, pool_manifest

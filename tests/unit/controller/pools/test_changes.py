@@ -10,7 +10,7 @@ from controller.pools.changes import Data, Found, Read, Unread, changed, seen
 from controller.pools.references import Reference
 from controller.pools.status import status
 from crds.conditions import PoolReason, Truth
-from crds.pool import ReferencedObject
+from crds.pool_status import ReferencedObject
 from tests.support.builders import NOW, at, make_snapshot
 
 INIT = Reference("Secret", "init")

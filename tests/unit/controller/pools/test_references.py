@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.pools.references import Kind, Reference, references
-from crds.pool import MAX_REFERENCES
+from crds.pool_status import MAX_REFERENCES
 
 Json = dict[str, Any]
 
