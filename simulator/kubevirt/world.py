@@ -120,7 +120,8 @@ class World:
             actor.sight.confirm_gone(seen.metadata.uid)
             self._poke(actor)
             self._forget_idle(actor)
-            if self._placement.stand_up(str(actor.sight)):
+            # An orphaned guest keeps its place after its VM.
+            if actor.sight.vmi is None and self._placement.stand_up(str(actor.sight)):
                 self._offer_room()
 
     def _offer_room(self) -> None:
