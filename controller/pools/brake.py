@@ -6,7 +6,6 @@ slowed by one that did not. Claims on other VMs of the pool are never held back 
 
 from dataclasses import dataclass, replace
 
-from controller.machines.readiness import epoch
 from crds.pool import VirtualMachinePool
 
 OPENS_AFTER = 3  # failures in a row
@@ -56,6 +55,5 @@ def restored(pool: VirtualMachinePool, now: float) -> BrakeState:
     brake = pool.status.brake if pool.status else None
     if brake is None or brake.open_since is None:
         return BrakeState()
-    probe = epoch(str(brake.next_probe_time)) if brake.next_probe_time else now
-    since = epoch(str(brake.open_since)) or now
-    return BrakeState(brake.failures, since, probe, max(FIRST_DELAY, (probe or now) - now))
+    probe = brake.next_probe_time.timestamp() if brake.next_probe_time else now
+    return BrakeState(brake.failures, brake.open_since.timestamp(), probe, max(FIRST_DELAY, probe - now))
