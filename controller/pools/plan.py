@@ -108,13 +108,12 @@ def _removals(seen: Snapshot) -> list[Remove]:
     """
     chosen: list[tuple[Instance, Why]] = [(each, Why.DRAINING) for each in seen.draining]
     if not seen.pool.spec.suspend:
-        outdated = rollout.leaving(seen)
+        # Those that no node takes go in any case: they would hold up their own correction.
+        replaced = {each.uid: each for each in (*seen.out_of_place, *rollout.leaving(seen))}
         chosen += [(each, Why.FAILED) for each in seen.failed]
-        # No node takes these, so that they would hold up their own correction.
-        chosen += [(each, Why.STALE) for each in seen.out_of_place if each not in outdated]
-        chosen += [(each, Why.STALE if seen.is_stale(each) else Why.TOO_OLD) for each in outdated]
-        spent = sum(each.state is not State.UNREADY for each in outdated)
-        others = [each for each in surplus_order(seen) if each not in outdated]
+        chosen += [(each, Why.STALE if seen.is_stale(each) else Why.TOO_OLD) for each in replaced.values()]
+        spent = sum(each.state is not State.UNREADY for each in replaced.values())
+        others = [each for each in surplus_order(seen) if each.uid not in replaced]
         chosen += [(each, Why.SURPLUS) for each in others[: max(0, surplus(seen) - spent)]]
     return _grouped(chosen[: _room(seen)])
 

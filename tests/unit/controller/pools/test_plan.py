@@ -22,10 +22,12 @@ from controller.pools.plan import (
     wanted,
 )
 from controller.pools.snapshot import Snapshot, Trouble
+from crds import names
 from statemachines.instance import State
 from tests.support.builders import NOW, make_instance, make_pool, make_snapshot
 
 OPEN = BrakeState(3, NOW - 60, NOW - 1, 10.0)
+OLD = {names.LABEL_REVISION: "fedcba9876"}
 WAITS = BrakeState(3, NOW - 60, NOW + 5, 10.0)
 
 
@@ -37,8 +39,8 @@ def _removed(seen: Snapshot) -> list[str]:
     return [each.name for action in plan(seen) if isinstance(action, Remove) for each in action.instances]
 
 
-def _instances(state: State, *names: str, age: float = 600.0) -> list[Instance]:
-    return [make_instance(name, state, age=age) for name in names]
+def _instances(state: State, *vms: str, **fields: Any) -> list[Instance]:
+    return [make_instance(vm, state, **fields) for vm in vms]
 
 
 # ---- no room
@@ -52,8 +54,15 @@ def test_while_vms_wait_for_a_node_no_more_are_made() -> None:
 
 
 def test_vms_of_an_older_template_that_no_node_took_are_removed() -> None:
-    stuck = _instances(State.PROVISIONING, "a", "b")
+    stuck = _instances(State.PROVISIONING, "a", "b", labels=OLD)
     assert _removed(make_snapshot(provisioning=2, out_of_place=stuck)) == ["a", "b"]
+
+
+def test_one_that_no_node_took_and_that_is_surplus_as_well_is_removed_once() -> None:
+    stuck = _instances(State.PROVISIONING, "a", "b", labels=OLD)
+    warm = _instances(State.WARM, "c", "d", "e")
+    seen = make_snapshot(removable=[*stuck, *warm], out_of_place=stuck, checked=False)
+    assert _removed(seen) == ["a", "b"]
 
 
 def test_a_pool_that_goes_waits_for_its_vms_on_their_way_out() -> None:
