@@ -59,9 +59,8 @@ _RANK = {State.UNREADY: 0, State.PROVISIONING: 1, State.WAKING: 2, State.WARM: 3
 
 def plan(seen: Snapshot) -> list[Action]:
     """The actions of one pass, in the order in which they are to be taken."""
-    if (
-        seen.missing
-    ):  # nothing can be made or removed; what the pool owns goes with it when it is served again
+    if seen.missing:
+        # Nothing can be made or removed; what the pool owns goes with it when it is served again.
         return [DropFinalizer()] if seen.deleting else []
     if seen.deleting:
         return _deletion(seen)
@@ -87,7 +86,8 @@ def surplus(seen: Snapshot) -> int:
 def creations(seen: Snapshot) -> int:
     """How many VMs to create in this pass, within every bound."""
     limits = seen.pool.spec.limits
-    if seen.quota or rollout.recreates(seen):
+    # While some wait for a node another one would only wait beside them.
+    if seen.quota or seen.no_room or rollout.recreates(seen):
         return 0
     bounds = [
         wanted(seen) + (0 if seen.unschedulable else rollout.surge(seen)),
@@ -96,8 +96,6 @@ def creations(seen: Snapshot) -> int:
     ]
     if (allowed := seen.brake.allows(seen.in_flight, seen.now)) is not None:
         bounds.append(allowed)
-    if seen.quota or seen.no_room:  # another one would only wait beside those that wait already
-        bounds.append(0)
     return max(0, min(bounds))
 
 
