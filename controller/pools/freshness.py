@@ -5,6 +5,7 @@ are outdated, and otherwise answers from counts. It never decides whether an out
 """
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -39,11 +40,15 @@ class Standard:
         """Of another template. Unknown is not stale."""
         return bool(revision) and revision not in self.revisions
 
+    @property
+    def soonest(self) -> float:
+        """The age at which the first VM may be too old, in seconds."""
+        return self.max_age * (1.0 - JITTER)
+
     def expires(self, each: Instance, timeline: Timeline = AS_STAMPED) -> float:
-        """When a VM is too old (epoch seconds): the same in every pass and for every leader."""
+        """When a VM that booted is too old (epoch seconds): the same in every pass and for every leader."""
         early = JITTER * crc32(each.uid.encode()) / _CRC_RANGE
-        created = timeline.restated(each.created)
-        return created + self.max_age * (1.0 - early) if each.state in _AGEING else math.inf
+        return timeline.restated(each.created) + self.max_age * (1.0 - early)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +65,12 @@ class Freshness:
 
     def __init__(self) -> None:
         self.standard = Standard()
-        self.look_at = 0.0
+        self.look_at = math.inf
 
     def configure(self, pool: VirtualMachinePool) -> None:
         """The pool is another one now."""
         self.standard = Standard.of(pool)
-        self.look_at = 0.0
+        self.look_at = 0.0 if self.standard.max_age < math.inf else math.inf
 
     def count(self, inventory: Inventory) -> Revisions:
         """Without a walk: there are a few revisions at most."""
@@ -84,26 +89,23 @@ class Freshness:
         Whatever the strategy: those that no node has room for and that are of another template. They count as
         booting, and would keep the template that was put right from ever being made.
         """
-        standard = self.standard
-        stale = found.stale > 0 and standard.replaces_stale
-        if not stale and now < self.look_at:
-            return [each for each in self._stranded(inventory) if not each.busy] if found.stale else []
-        walked = [each for state in STOCK for each in inventory.by_state[state].values()]
+        stale = self._stale(inventory) if found.stale else ()
+        old = self._too_old(inventory, now) if now >= self.look_at else ()
+        return [each for each in {each.uid: each for each in (*stale, *old)}.values() if not each.busy]
+
+    def _stale(self, inventory: Inventory) -> Iterator[Instance]:
+        every = self.standard.replaces_stale
+        for each in _walked(inventory, STOCK if every else (State.PROVISIONING,)):
+            if (every or each.derived.unschedulable) and self.standard.stale(revision_of(each)):
+                yield each
+
+    def _too_old(self, inventory: Inventory, now: float) -> list[Instance]:
+        """Look again when the first of these, or of those that will be made, is too old: past if one is."""
         timeline = inventory.timeline()
-        going = {each.uid for each in walked if standard.expires(each, timeline) <= now}
-        going |= {each.uid for each in self._stranded(inventory)}
-        self.look_at = self._next(walked, timeline, now)
-        return [
-            each
-            for each in walked
-            if not each.busy and (each.uid in going or (stale and standard.stale(revision_of(each))))
-        ]
+        ends = [(self.standard.expires(each, timeline), each) for each in _walked(inventory, STOCK)]
+        self.look_at = min(now + self.standard.soonest, *(at for at, _ in ends), math.inf)
+        return [each for at, each in ends if at <= now and each.state in _AGEING]
 
-    def _stranded(self, inventory: Inventory) -> list[Instance]:
-        booting = inventory.by_state[State.PROVISIONING].values()
-        return [e for e in booting if e.derived.unschedulable and self.standard.stale(revision_of(e))]
 
-    def _next(self, walked: list[Instance], timeline: Timeline, now: float) -> float:
-        """When the first of these, or of those that will be made, is too old: past if one is."""
-        unborn = now + self.standard.max_age * (1.0 - JITTER)
-        return min(unborn, *(self.standard.expires(each, timeline) for each in walked), math.inf)
+def _walked(inventory: Inventory, states: Iterable[State]) -> Iterator[Instance]:
+    return (each for state in states for each in inventory.by_state[state].values())

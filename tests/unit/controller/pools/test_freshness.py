@@ -88,8 +88,17 @@ def test_a_vm_expires_up_to_a_tenth_early_and_always_at_the_same_time() -> None:
 
 
 def test_a_vm_that_boots_has_a_deadline_and_no_age() -> None:
-    standard = Standard.of(make_pool(max_warm_age="1s"))
-    assert standard.expires(make_instance(state=State.PROVISIONING)) == float("inf")
+    inventory = standing()
+    inventory.observe(make_vm("a", labels=CURRENT, age=60.0), None, None, NOW)
+    assert inventory.count(State.PROVISIONING) == 1
+    assert outdated(fresh(make_pool(max_warm_age="1s")), inventory) == set()
+
+
+def test_a_vm_that_boots_is_looked_at_when_it_is_too_old_itself_and_no_boot_later() -> None:
+    inventory, freshness = standing(), fresh(make_pool(max_warm_age="1000s"))
+    inventory.observe(make_vm("a", labels=CURRENT, age=300.0), None, None, NOW)
+    outdated(freshness, inventory)
+    assert freshness.look_at == freshness.standard.expires(inventory.instances["a-uid"]) <= NOW + 700
 
 
 def test_too_old_ones_are_outdated_whatever_the_strategy_is() -> None:
@@ -139,6 +148,12 @@ def test_without_an_age_there_is_nothing_to_look_for() -> None:
     freshness = fresh()
     outdated(freshness, standing(a={"labels": CURRENT}))
     assert freshness.look_at == float("inf")
+
+
+def test_without_an_age_no_time_is_compared_though_old_ones_are_there() -> None:
+    inventory, freshness = standing(a={}), fresh()
+    inventory.timeline = lambda: pytest.fail("compared times")
+    assert outdated(freshness, inventory) == {"a"}
 
 
 def test_replenishing_pools_walk_over_none_but_those_that_boot_though_old_ones_are_there() -> None:
