@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from controller.machines.inventory import Instance, revision_of
 from controller.pools.brake import BrakeState
 from controller.pools.changes import Data
-from controller.pools.freshness import Revisions
+from controller.pools.freshness import Revisions, Standard
 from crds.pool import VirtualMachinePool
 from statemachines.instance import State
 
@@ -25,9 +25,8 @@ class Snapshot:
 
     VMs stand here one by one only where the plan may remove them: `removable` while there are too many,
     `outdated` while some are to be replaced. `departing` are in flight still and on their way out by us.
-    `known_revisions` are all that the present template's VMs may carry, `proven` how many have become warm.
-    `no_room`: VMs of this revision wait for a node; `out_of_place` are those of another one that do. `going`
-    are the pool's own that are being deleted, `stuck` all that have been for too long.
+    `proven` is how many of the present template have become warm. `no_room`: VMs of this revision wait for a
+    node. `going` are the pool's own that are being deleted, `stuck` all that have been for too long.
     """
 
     pool: VirtualMachinePool
@@ -48,14 +47,13 @@ class Snapshot:
     removal_denied: str = ""
     unschedulable: int = 0
     no_room: bool = False
-    out_of_place: Sequence[Instance] = ()
     going: Sequence[Instance] = ()
     stuck: Sequence[Instance] = ()
     failed: Sequence[Instance] = ()
     draining: Sequence[Instance] = ()
     removable: Sequence[Instance] = ()
     outdated: Sequence[Instance] = ()
-    known_revisions: frozenset[str] = frozenset()
+    standard: Standard = field(default_factory=Standard)
     revisions: Revisions = field(default_factory=Revisions)
     proven: int = 0
     departing: int = 0
@@ -83,8 +81,12 @@ class Snapshot:
 
     def is_stale(self, instance: Instance) -> bool:
         """Of another template than the present one. Unknown is not stale."""
-        found = revision_of(instance)
-        return bool(found) and found != self.revision and found not in self.known_revisions
+        return self.standard.stale(revision_of(instance))
+
+    @property
+    def out_of_place(self) -> list[Instance]:
+        """Outdated VMs that no node has room for: they boot, so that they are of another template."""
+        return [each for each in self.outdated if each.derived.unschedulable]
 
     @property
     def total(self) -> int:

@@ -178,7 +178,7 @@ def rolled_out(seen: Snapshot, before: Json) -> Verdict:
 
 
 def _was_rolled_out(seen: Snapshot, before: Json) -> bool:
-    same = before.get("currentRevision") in {seen.revision, *seen.known_revisions}
+    same = before.get("currentRevision") in {seen.revision, *seen.standard.revisions}
     known = _known(before, PoolCondition.ROLLED_OUT)
     return same and known is not None and known.get("status") == Truth.TRUE
 

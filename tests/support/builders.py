@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,6 +37,7 @@ from controller.machines.objects import (
     VMIStatus,
     VMStatus,
 )
+from controller.pools.freshness import Standard
 from controller.pools.snapshot import Snapshot
 from crds import names
 from crds.pool import VirtualMachinePool
@@ -327,7 +329,10 @@ def make_snapshot(
         counts[state] += there if isinstance(there, int) else len(there)
         if isinstance(there, int):
             fields.pop(state.value.lower(), None)
-    settings: Json = {"pool": pool or make_pool(), "revision": "0123456789", "now": NOW, "counts": counts}
+    pool = pool or make_pool()
+    revision = fields.get("revision", "0123456789")
+    settings: Json = {"pool": pool, "revision": revision, "now": NOW, "counts": counts}
+    settings["standard"] = replace(Standard.of(pool), revisions=frozenset({revision}))
     return Snapshot(**{**settings, **fields}, removable=given)
 
 

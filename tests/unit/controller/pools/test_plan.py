@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.machines.instance import Derived
 from controller.machines.inventory import Instance
 from controller.pools.brake import BrakeState
 from controller.pools.plan import (
@@ -43,6 +44,14 @@ def _instances(state: State, *vms: str, **fields: Any) -> list[Instance]:
     return [make_instance(vm, state, **fields) for vm in vms]
 
 
+def _stranded(*vms: str) -> list[Instance]:
+    """VMs of an older template that no node has room for."""
+    found = _instances(State.PROVISIONING, *vms, labels=OLD)
+    for each in found:
+        each.derived = Derived(State.PROVISIONING, "no room", unschedulable=True)
+    return found
+
+
 # ---- no room
 
 
@@ -54,14 +63,14 @@ def test_while_vms_wait_for_a_node_no_more_are_made() -> None:
 
 
 def test_vms_of_an_older_template_that_no_node_took_are_removed() -> None:
-    stuck = _instances(State.PROVISIONING, "a", "b", labels=OLD)
-    assert _removed(make_snapshot(provisioning=2, out_of_place=stuck)) == ["a", "b"]
+    stuck = _stranded("a", "b")
+    assert _removed(make_snapshot(removable=stuck, outdated=stuck)) == ["a", "b"]
 
 
 def test_one_that_no_node_took_and_that_is_surplus_as_well_is_removed_once() -> None:
-    stuck = _instances(State.PROVISIONING, "a", "b", labels=OLD)
+    stuck = _stranded("a", "b")
     warm = _instances(State.WARM, "c", "d", "e")
-    seen = make_snapshot(removable=[*stuck, *warm], out_of_place=stuck, checked=False)
+    seen = make_snapshot(removable=[*stuck, *warm], outdated=stuck, checked=False)
     assert _removed(seen) == ["a", "b"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.pools.brake import BrakeState
-from controller.pools.freshness import Revisions
+from controller.pools.freshness import Revisions, Standard
 from controller.pools.snapshot import Snapshot, Trouble
 from controller.pools.status import progressing, rolled_out, status
 from crds import names
@@ -111,7 +111,8 @@ def test_another_template_is_rolled_out_anew(seen: Snapshot) -> None:
 def test_a_new_name_for_the_same_revision_is_no_roll_out() -> None:
     """As after an upgrade of the controller that computes it otherwise."""
     before = status(make_snapshot(revisions=NEW, **FULL), {})
-    seen = make_snapshot(revision="another", known_revisions=frozenset({"another", "0123456789"}))
+    standard = Standard(frozenset({"another", "0123456789"}))
+    seen = make_snapshot(revision="another", standard=standard)
     assert rolled_out(seen, before)[0] == "True"
 
 
