@@ -42,12 +42,13 @@ class Cluster:
         tokens = self.configuration.auth_settings().values()
         return {token["key"]: token["value"] for token in tokens if token["in"] == "header"}
 
-    def tls(self) -> ssl.SSLContext | bool:
-        """How to know the server and be known to it; False takes whatever answers."""
-        if not self.configuration.verify_ssl:
-            return False
+    def tls(self) -> ssl.SSLContext:
+        """How to know the server and be known to it; without verification it takes whatever answers."""
         context = ssl.create_default_context(cafile=self.configuration.ssl_ca_cert)
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # clusters' own CAs lack what newer Pythons ask for
+        if not self.configuration.verify_ssl:
+            context.check_hostname = False  # first: ssl refuses CERT_NONE while names are checked
+            context.verify_mode = ssl.CERT_NONE
         if self.configuration.cert_file:
             context.load_cert_chain(self.configuration.cert_file, self.configuration.key_file)
         return context
@@ -72,7 +73,8 @@ def find(kubeconfig: Path | None = None, context: str | None = None) -> Cluster:
 
 
 def _from_file(path: str, named: str | None) -> Cluster:
-    context = _first_current(path) if named is None else named
+    files = [_read(each) for each in filter(os.path.isfile, path.split(os.pathsep))]
+    context = _first_current(files) if named is None else named
     configuration = client.Configuration()
     _config.load_kube_config(
         config_file=path, context=context, client_configuration=configuration, persist_config=False
@@ -84,13 +86,20 @@ def _from_file(path: str, named: str | None) -> Cluster:
     return Cluster(configuration.host.rstrip("/"), namespace, configuration)
 
 
-def _first_current(path: str) -> str | None:
+def _read(path: str) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    except UnicodeDecodeError:
+        content = None
+    if not isinstance(content, dict):
+        raise NoClusterError(f"no usable cluster in {path}: it is no kubeconfig")
+    return content
+
+
+def _first_current(files: list[dict[str, Any]]) -> str | None:
     """The context that kubectl takes: the first that any file names. The client takes the last."""
-    for each in filter(os.path.isfile, path.split(os.pathsep)):
-        current = (yaml.safe_load(Path(each).read_text(encoding="utf-8")) or {}).get("current-context")
-        if current:
-            return str(current)
-    return None
+    named = (each.get("current-context") for each in files)
+    return next((str(current) for current in named if current), None)
 
 
 def _from_within(tried: str) -> Cluster:

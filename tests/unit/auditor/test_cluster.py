@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import ssl
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -109,3 +111,28 @@ def test_without_any_it_says_where_it_looked(home: Path) -> None:
 def test_a_context_that_there_is_not_is_said(tmp_path: Path, context: str) -> None:
     with pytest.raises(NoClusterError, match=r"no usable cluster in .*named"):
         find(written(tmp_path / "named", "named"), context)
+
+
+@pytest.mark.parametrize("context", [None, "named"])
+@pytest.mark.parametrize("content", [b"root:x:0:0\n", b"- a\n- b\n", b"\x7fELF\xff\xfe"])
+def test_a_file_that_is_none_is_said_to_be_none(tmp_path: Path, content: bytes, context: str | None) -> None:
+    path = tmp_path / "passwd"
+    path.write_bytes(content)
+    with pytest.raises(NoClusterError, match=r"^no usable cluster in .*passwd: it is no kubeconfig$"):
+        find(path, context)
+
+
+# ---- how the server is known, and known to it
+
+
+@pytest.mark.parametrize(("verify", "mode"), [(True, ssl.CERT_REQUIRED), (False, ssl.CERT_NONE)])
+def test_who_does_not_verify_the_server_still_says_who_asks(
+    monkeypatch: pytest.MonkeyPatch, *, verify: bool, mode: ssl.VerifyMode
+) -> None:
+    loaded: list[tuple[str, str]] = []
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda _, *names: loaded.append(names))
+    of_mine = {"ssl_ca_cert": None, "cert_file": "me.crt", "key_file": "me.key"}
+    configuration = SimpleNamespace(verify_ssl=verify, **of_mine)
+    context = cluster.Cluster("https://server", configuration=configuration).tls()
+    assert loaded == [("me.crt", "me.key")]
+    assert (context.check_hostname, context.verify_mode) == (verify, mode)
