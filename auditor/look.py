@@ -95,6 +95,11 @@ class Look:
     names: dict[tuple[str, str], SeenVm] = field(default_factory=dict)
     """VMs by namespace and name."""
 
+    @property
+    def numbers(self) -> dict[str, int]:
+        """How many pools, claims and VMs there are."""
+        return {"pools": len(self.pools), "claims": len(self.claims), "VMs": len(self.vms)}
+
     def long_since(self, moment: datetime | None) -> bool:
         """Whether that is so long ago that it counts as stuck."""
         return moment is not None and self.now - moment > PATIENCE

@@ -47,8 +47,7 @@ async def audited(connection: Connection, namespace: str | None, settle: float) 
         await asyncio.sleep(settle)
         seen = await once(connection, namespace)
         found = lasting(found, judged(seen))
-    numbers = {"pools": len(seen.pools), "claims": len(seen.claims), "VMs": len(seen.vms)}
-    return Audit(ordered(found), numbers)
+    return Audit(ordered(found), seen.numbers)
 
 
 def judged(seen: Look) -> list[Finding]:

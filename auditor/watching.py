@@ -66,7 +66,7 @@ class Auditor:
         try:
             await auditor._start()
             yield auditor
-            auditor._check()
+            auditor.check()
         finally:
             await auditor._stop()
 
@@ -100,6 +100,16 @@ class Auditor:
         """Say, before it is done, that a person deletes, labels or adopts this VM."""
         self._judge.excuse(vm_uid, why)
 
+    def check(self) -> None:
+        """An auditor that broke must not look like one that found nothing.
+
+        Raises:
+            Exception: whatever it broke by; OSError where it can't record.
+        """
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
     async def settled(self, timeout: float = 30.0) -> list[Violation]:  # noqa: ASYNC109 - a bound on rest, not on a call
         """Wait for rest, then also judge what must hold at rest; all violations so far.
 
@@ -112,7 +122,7 @@ class Auditor:
             quiet = await self._quiet(deadline)
             complete = await asyncio.gather(*(stream.verify(_PATIENCE) for stream in self._streams))
             self._judge_ready()
-            self._check()
+            self.check()
             found = self._judge.at_rest()
             if quiet and all(complete) and not self._order.lagging and not found:
                 break
@@ -134,12 +144,6 @@ class Auditor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for stream in self._streams:
             stream.stop()
-
-    def _check(self) -> None:
-        """An auditor that broke must not look like one that found nothing."""
-        for task in self._tasks:
-            if task.done():
-                task.result()
 
     async def _quiet(self, deadline: float) -> bool:
         loop = asyncio.get_running_loop()

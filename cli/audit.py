@@ -18,7 +18,7 @@ import typer
 
 from auditor import Auditor, cluster, findings, looking
 from auditor.connection import Connection
-from auditor.events import Recording
+from auditor.events import Recording, Violation
 from auditor.findings import Finding
 from auditor.judge import Judge
 from auditor.looking import Audit
@@ -95,8 +95,8 @@ def audit(
     else:
         with trouble.told():
             target = cluster.find(kubeconfig, context)
-        where = "all namespaces" if all_namespaces else f"namespace {namespace or target.namespace}"
         within = None if all_namespaces else namespace or target.namespace
+        where = _where(within)
         how = Watch(length, record) if watch or length is not None or record is not None else None
         tell = _tell if output is Output.TABLE else _silent
         with trouble.told(target.server):
@@ -115,16 +115,25 @@ async def _audited(
     async with Connection.to(target) as connection:
         if how is None:
             return await looking.audited(connection, namespace, settle)
+        begun = (await looking.once(connection, namespace)).numbers
         async with Auditor.over(connection, namespace, record=how.record) as auditor:
+            typer.echo(f"watching {_where(namespace)}: {report.counted(begun)}; Ctrl-C ends it", err=True)
             await _watched(auditor, how.length, tell)
             last = await looking.audited(connection, namespace, settle)
             found = [*map(findings.of, auditor.violations), *last.findings]
             return Audit(findings.ordered(found), last.seen)
 
 
+def _where(namespace: str | None) -> str:
+    return "all namespaces" if namespace is None else f"namespace {namespace}"
+
+
 async def _watched(auditor: Auditor, length: float | None, tell: Callable[[Finding], None]) -> None:
     """Until the time is over or Ctrl-C; a second Ctrl-C ends everything."""
-    loop, stop, told = asyncio.get_running_loop(), asyncio.Event(), 0
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    told: set[Violation] = (
+        set()
+    )  # a late event takes back what was found after it: no place in the list stays
     loop.add_signal_handler(signal.SIGINT, stop.set)
     end = loop.time() + (length if length is not None else float("inf"))
     try:
@@ -132,9 +141,11 @@ async def _watched(auditor: Auditor, length: float | None, tell: Callable[[Findi
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(_LOOK, end - loop.time())):
                     await stop.wait()
-            for violation in auditor.violations[told:]:
-                tell(findings.of(violation))
-                told += 1
+            auditor.check()
+            for violation in auditor.violations:
+                if violation not in told:
+                    tell(findings.of(violation))
+                    told.add(violation)
     finally:
         loop.remove_signal_handler(signal.SIGINT)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 from rich.console import Console
@@ -23,7 +23,7 @@ _STYLE = {
     Severity.WARNING: "yellow",
     Severity.NOTE: "dim",
 }
-_RESOURCE = {Kind.POOL: "wp", Kind.CLAIM: "vmc", Kind.VM: "vm", Kind.NAMESPACE: "ns"}
+_RESOURCE = {Kind.POOL: "wp", Kind.CLAIM: "vmc", Kind.VM: "vm"}
 _MANY = {
     "violation": "violations",
     "leak": "leaks",
@@ -81,6 +81,11 @@ def _table(audit: Audit, where: str) -> Iterable[Table | Text]:
     yield _summary(audit, where)
 
 
+def counted(seen: Mapping[str, int]) -> str:
+    """How many there are of each, as a sentence has it."""
+    return ", ".join(f"{number} {name if number != 1 else name[:-1]}" for name, number in seen.items())
+
+
 def line(each: Finding) -> Text:
     """One finding on one line, as it comes."""
     return Text.assemble(
@@ -96,7 +101,6 @@ def _object(each: Finding, between: str = "\n") -> str:
 
 
 def _summary(audit: Audit, where: str) -> Text:
-    seen = ", ".join(f"{number} {name if number != 1 else name[:-1]}" for name, number in audit.seen.items())
     numbers = Counter(each.severity for each in audit.findings)
     found = ", ".join(
         f"{numbers[each]} {each.value if numbers[each] == 1 else _MANY[each.value]}"
@@ -104,7 +108,7 @@ def _summary(audit: Audit, where: str) -> Text:
         if numbers[each]
     )
     verdict = Text(found) if found else Text("nothing is lost, nothing is doubled", "green")
-    return Text(f"{where}, {seen}: ") + verdict
+    return Text(f"{where}, {counted(audit.seen)}: ") + verdict
 
 
 def _plain(each: Finding) -> dict[str, str | None]:

@@ -6,18 +6,21 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import cast
 
 import orjson
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-from auditor.events import Kind, Recording
-from cli import app, trouble
+from auditor import Auditor
+from auditor.events import Kind, Recording, Rule, Violation
+from cli import app, audit, trouble
 from e2e.install import ROOT
 from tests.unit.auditor.story import Story
 
@@ -229,3 +232,61 @@ def test_a_mistake_of_our_own_is_no_verdict(
         app.main()
     assert ended.value.code == trouble.COULD_NOT_LOOK
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+# ---- watching
+
+
+def watch(directory: Path, *arguments: object) -> tuple[int, str, str]:
+    """Of a cluster with nothing in it, whose watches end at once and are begun anew."""
+    with answering(404, 'namespaces "typo" not found', to="namespaces/typo") as server:
+        return run("audit", *arguments, "--kubeconfig", kubeconfig(directory, server))
+
+
+@pytest.mark.parametrize(("where", "words"), [((), "namespace mine"), (("-A",), "all namespaces")])
+def test_a_watch_says_at_once_what_it_watches(tmp_path: Path, where: tuple[str, ...], words: str) -> None:
+    code, out, error = watch(tmp_path, "--for", "10ms", *where, "-o", "json")
+    assert code == 0
+    assert orjson.loads(out)["of"] == words
+    assert error == f"watching {words}: 0 pools, 0 claims, 0 VMs; Ctrl-C ends it\n"
+
+
+def test_a_namespace_that_is_not_there_is_not_watched(tmp_path: Path) -> None:
+    code, out, error = watch(tmp_path, "--for", "1m", "-n", "typo")
+    assert (code, out, error) == (trouble.COULD_NOT_LOOK, "", "could not look: there is no namespace typo\n")
+
+
+def test_a_watch_that_can_keep_no_record_ends_at_once_and_says_why(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    code, out, error = watch(tmp_path, "--for", "1m", "--record", tmp_path / "absent" / "events.jsonl")
+    assert (code, out) == (trouble.COULD_NOT_LOOK, "")
+    assert error.endswith(f"could not look: {tmp_path}/absent/events.jsonl: no such file or directory\n")
+    assert time.monotonic() - begun < 30
+
+
+class Over(Exception):  # noqa: N818 - it is the end of a story
+    """Nothing comes any more."""
+
+
+class Judging:
+    """Stands for the auditor: at each look it has found other things."""
+
+    def __init__(self, *looks: list[Violation]) -> None:
+        self.looks, self.violations = list(looks), list[Violation]()
+
+    def check(self) -> None:
+        if not self.looks:
+            raise Over
+        self.violations = self.looks.pop(0)
+
+
+async def test_each_finding_is_told_once_also_after_one_that_was_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, wrong, two = (Violation(Rule.I1, rv, "vm", str(rv)) for rv in (1, 2, 3))
+    auditor = cast("Auditor", Judging([one, wrong], [one], [one, two], [one, two]))
+    told: list[str] = []
+    monkeypatch.setattr(audit, "_LOOK", 0.01)
+    with pytest.raises(Over):
+        await audit._watched(auditor, None, lambda found: told.append(found.message))
+    assert told == ["1 [I1]", "2 [I1]", "3 [I1]"]
