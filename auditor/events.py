@@ -107,7 +107,7 @@ class Violation:
 
 
 class NoEventError(ValueError):
-    """A line of a recording is no event."""
+    """A line of a recording is no event, or it has none."""
 
 
 @dataclass(slots=True)
@@ -128,9 +128,12 @@ class Recording:
         """The events of the file.
 
         Raises:
-            NoEventError: a line is none.
+            NoEventError: a line is none, or there is none: that nothing happened proves nothing.
         """
-        for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
+        lines = self.path.read_bytes().splitlines()
+        if not lines:
+            raise NoEventError(f"{self.path} holds no event")
+        for number, line in enumerate(lines, start=1):
             try:
                 raw = orjson.loads(line)
                 raw |= {"kind": Kind(raw["kind"]), "change": Change(raw["change"])}

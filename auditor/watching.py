@@ -83,8 +83,7 @@ class Auditor:
     @property
     def seen(self) -> dict[str, int]:
         """How many VMs, claims and pools were ever seen."""
-        world = self._judge.world
-        return {name: number + world.forgotten[name] for name, number in world.remembered.items()}
+        return self._judge.world.seen
 
     @property
     def remembered(self) -> dict[str, int]:

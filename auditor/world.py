@@ -76,7 +76,12 @@ class World:
     @property
     def remembered(self) -> dict[str, int]:
         """How many VMs, claims and pools are in mind."""
-        return {"VMs": len(self.vms), "claims": len(self.claims), "pools": len(self.pools)}
+        return {"pools": len(self.pools), "claims": len(self.claims), "VMs": len(self.vms)}
+
+    @property
+    def seen(self) -> dict[str, int]:
+        """How many VMs, claims and pools were ever seen."""
+        return {name: number + self.forgotten[name] for name, number in self.remembered.items()}
 
     def users(self, vm_uid: str) -> Iterator[Claim]:
         """The claims that have the VM now."""

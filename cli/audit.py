@@ -90,6 +90,10 @@ def audit(
     something leaked. 2, a wrong option. 3, it could not look, and says why.
     """
     if replay is not None:
+        unset = all(each is None for each in (length, record, kubeconfig, context, namespace))
+        if watch or all_namespaces or not unset:
+            why = "a file is judged, no cluster: leave the other options out"
+            raise typer.BadParameter(why, param_hint="--replay")
         with trouble.told():
             found, where = _replayed(replay), str(replay)
     else:
@@ -154,9 +158,8 @@ def _replayed(path: Path) -> Audit:
     judge = Judge()
     for event in Recording(path).read():
         judge.see(event)
-    world = judge.world
-    seen = {"pools": len(world.pools), "claims": len(world.claims), "VMs": len(world.vms)}
-    return Audit(findings.ordered(map(findings.of, judge.violations + judge.at_rest())), seen)
+    found = map(findings.of, judge.violations + judge.at_rest())
+    return Audit(findings.ordered(found), judge.world.seen)
 
 
 def _tell(found: Finding) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +20,8 @@ import yaml
 from typer.testing import CliRunner
 
 from auditor import Auditor
-from auditor.events import Kind, Recording, Rule, Violation
+from auditor.events import Change, Kind, Recording, Rule, Violation
+from auditor.judge import SWEEP_EVERY
 from cli import app, audit, trouble
 from e2e.install import ROOT
 from tests.unit.auditor.story import Story
@@ -101,6 +103,37 @@ def test_a_clean_recording_ends_with_zero(tmp_path: Path) -> None:
     code, out, _ = run("audit", "--replay", tmp_path / "events.jsonl")
     assert code == 0
     assert "nothing is lost, nothing is doubled" in out
+
+
+def test_what_a_recording_saw_is_counted_also_where_it_is_long_gone(tmp_path: Path) -> None:
+    story = Story()
+    while len(story.events) < 3 * SWEEP_EVERY:
+        story.bound()
+        story.remove(Kind.CLAIM, "claim")
+        story.destroy()
+    Recording(tmp_path / "events.jsonl").add(story.events)
+    _, out, _ = run("audit", "--replay", tmp_path / "events.jsonl", "-o", "json")
+    made = Counter(event.kind for event in story.events if event.change is Change.ADDED)
+    seen = {"pools": made[Kind.POOL], "claims": made[Kind.CLAIM], "vms": made[Kind.VM]}
+    assert orjson.loads(out)["seen"] == seen
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--watch"],
+        ["--for", "1m"],
+        ["--record", "events.jsonl"],
+        ["-n", "ci"],
+        ["-A"],
+        ["--context", "prod"],
+        ["--kubeconfig", "config"],
+    ],
+)
+def test_what_a_recording_has_no_use_for_is_not_ignored(options: list[str]) -> None:
+    code, out, error = run("audit", "--replay", DOUBLE, *options)
+    assert (code, out) == (2, "")
+    assert "a file is judged, no cluster" in error
 
 
 # ---- it could not look
@@ -204,7 +237,9 @@ def test_without_any_configuration_it_says_what_was_tried(
     assert f"there is no {tmp_path / 'absent'}, and this is not a pod" in error
 
 
-@pytest.mark.parametrize(("content", "words"), [(None, "no such file"), ("{}\n", ":1 is no event")])
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "no such file"), ("", " holds no event"), ("{}\n", ":1 is no event")]
+)
 def test_a_file_that_is_no_recording_is_named(tmp_path: Path, content: str | None, words: str) -> None:
     path = tmp_path / "events.jsonl"
     if content is not None:
