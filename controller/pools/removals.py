@@ -7,6 +7,7 @@ removal again at once.
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 import structlog
 
@@ -20,6 +21,8 @@ from controller.pools.plan import Why
 from controller.pools.refusals import FIRST_REMOVAL, growing_pause
 
 log = structlog.get_logger()
+
+_SHORTEST, _LONGEST = 0.9, 1.1  # times its length that a pause may take
 
 
 class Removals:
@@ -36,6 +39,7 @@ class Removals:
         self._record = record
         self._changed = changed
         self._setbacks = 0
+        self._again_at = 0.0
         self.under_way: set[str] = set()
         self.denied = ""
 
@@ -68,15 +72,19 @@ class Removals:
             self._changed()
 
     def _succeeded(self) -> None:
-        self.denied, self._setbacks = "", 0
+        self.denied, self._setbacks, self._again_at = "", 0, 0.0
 
     async def _refused(self, why: str) -> None:
-        """The VM stays in hand for the pause: so maxConcurrentDeletions bounds how many are tried in it."""
+        """The VM stays in hand for the pause: so maxConcurrentDeletions bounds how many are tried in it.
+
+        Those that are refused within one pause are one setback, and have the same pause.
+        """
         if not self.denied:
             log.warning("removal refused", pool=self._record.name, why=why)
-        pause = growing_pause(FIRST_REMOVAL, self._setbacks)
-        if len(self.under_way) == 1 or not self.denied:  # those that are refused together are one setback
+        if (now := monotonic()) >= self._again_at:
             self._setbacks += 1
+            self._again_at = now + _SHORTEST * growing_pause(FIRST_REMOVAL, self._setbacks - 1)
         self.denied = why or "the API server gave no reason"
         self._changed()
-        await asyncio.sleep(pause * random.uniform(0.9, 1.1))
+        pause = growing_pause(FIRST_REMOVAL, self._setbacks - 1)
+        await asyncio.sleep(pause * random.uniform(_SHORTEST, _LONGEST))

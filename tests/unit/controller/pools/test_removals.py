@@ -19,13 +19,16 @@ from tests.support.builders import POOL_UID, make_instance, make_pool
 
 
 class Scene:
-    """Removals whose writer answers as told, and whose pauses are written down and take no time."""
+    """Removals whose writer answers as told, and whose pauses are written down and pass in no time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *outcomes: Done) -> None:
         self.outcomes = list(outcomes)
         self.pauses: list[float] = []
         self.tried: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
+        self.now = 1000.0
+        self.turn = asyncio.sleep
+        monkeypatch.setattr("controller.pools.removals.monotonic", lambda: self.now)
         monkeypatch.setattr("controller.pools.removals.asyncio.sleep", self.sleep)
         monkeypatch.setattr("controller.pools.removals.random.uniform", lambda _low, _high: 1.0)
         desk = SimpleNamespace(start=lambda work: self.tasks.append(asyncio.ensure_future(work)))
@@ -34,6 +37,9 @@ class Scene:
 
     async def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
+        end = self.now + seconds
+        await self.turn(0)
+        self.now = max(self.now, end)
 
     async def remove(self, _pool: object, instance: Instance) -> Done:
         self.tried.append(instance.name)
@@ -56,6 +62,15 @@ async def test_each_refusal_is_followed_by_a_longer_pause(monkeypatch: pytest.Mo
     assert scene.removals.denied == "not on Fridays"
     assert vm.busy == ""
     assert not scene.removals.under_way
+
+
+async def test_those_that_are_refused_together_are_one_setback_and_the_pause_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(monkeypatch, *[NO] * 9)
+    for _ in range(3):
+        await scene.removes(*(make_instance(name) for name in "abc"))
+    assert scene.pauses == [5.0] * 3 + [10.0] * 3 + [20.0] * 3
 
 
 async def test_one_that_goes_ends_the_row_and_stays_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
