@@ -100,6 +100,7 @@ class PoolLoop:
     async def _falter(self, reason: PoolReason, why: str, failures: int) -> None:
         """Say what went wrong, pause, and see to it that there is a next pass: no change may ever come."""
         self._refusals, self._checked = Refusals(Trouble(reason, why)), False
+        self._generation = -1  # what was found out about the template is forgotten by that: judge it anew
         self._reporter.soon()
         await asyncio.sleep(min(30.0, 0.5 * 2**failures))
         self.wake.set()

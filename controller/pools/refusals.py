@@ -64,7 +64,7 @@ class Refusals:
         return Refusals(trouble, quota, now + pause, min(longest, 2 * pause), total)
 
     def failed(self, trouble: Trouble) -> "Refusals":
-        """A pass failed, or the template can't be used: nothing to ask for, until something else changes."""
+        """The template can't be used: there is nothing to ask for until it is changed."""
         return replace(self, trouble=trouble, retry_at=NEVER)
 
     def over(self, now: float, total: int) -> bool:

@@ -18,7 +18,7 @@ from controller.machines.readiness import ReadinessRule
 from controller.machines.revision import revision
 from controller.pools.brake import BrakeState
 from controller.pools.loop import PoolLoop
-from controller.pools.plan import Remove, plan
+from controller.pools.plan import Check, Create, Remove, plan
 from controller.pools.refusals import Refusal, Refusals
 from controller.pools.snapshot import Trouble
 from crds import names
@@ -189,6 +189,20 @@ async def test_a_failed_pass_of_a_pool_whose_template_was_bad_once_is_no_trouble
     await loop._falter(PoolReason.API_REFUSED, "not ready", 1)
     loop._read_template()
     assert loop._refusals.trouble is None
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_template_that_makes_vms_clash_is_refused_after_a_failed_pass_as_well(loop: PoolLoop) -> None:
+    """The API server takes it: nobody but us stands between it and its VMs."""
+    fixed = {"name": "default", "macAddress": "02:00:00:00:00:01"}
+    loop.record.pool = make_pool(template=make_template(domain={"devices": {"interfaces": [fixed]}}))
+    loop._reporter.soon = lambda: None  # type: ignore[method-assign]  # nothing is written here
+    loop._read_template()
+    await loop._falter(PoolReason.API_REFUSED, "not ready", 1)
+    for _ in range(2):
+        loop._read_template()
+        assert loop._refusals.template
+        assert not any(isinstance(each, Check | Create) for each in plan(loop._snapshot()))
 
 
 async def test_a_refusal_long_after_another_is_no_reason_for_a_longer_pause(loop: PoolLoop) -> None:
