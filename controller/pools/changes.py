@@ -44,6 +44,11 @@ class Data:
     watched: bool = False
     """The template refers to something."""
 
+    @property
+    def changed(self) -> bool:
+        """Whether a change of any was ever noticed: else no VM can be older than what it refers to."""
+        return any(each.changed_at is not None for each in self.objects)
+
 
 def seen(before: Iterable[ReferencedObject], reads: Mapping[Reference, Read], asked_at: float) -> Data:
     """What is known after looking; `before` is what was known, `asked_at` when the looking began.

@@ -334,9 +334,10 @@ class PoolLoop:
         return redacted(text, private_texts(self.pool))
 
     def _status(self, before: dict[str, Any]) -> dict[str, Any]:
-        stock = self.record.inventory.by_state
-        since = [each.created for state in STOCK for each in stock[state].values()]
-        return status(replace(self._snapshot(), data=self._data.data, unclaimed_since=since), before)
+        data, stock = self._data.data, self.record.inventory.by_state
+        looked_at = STOCK if data is not None and data.changed else ()
+        since = [each.created for state in looked_at for each in stock[state].values()]
+        return status(replace(self._snapshot(), data=data, unclaimed_since=since), before)
 
     def _is_gone(self) -> None:
         self._gone = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import cast
 
@@ -17,13 +18,15 @@ from controller.machines.objects import Node, VirtualMachineInstance
 from controller.machines.readiness import ReadinessRule
 from controller.machines.revision import revision
 from controller.pools.brake import BrakeState
+from controller.pools.changes import Data
 from controller.pools.loop import PoolLoop
 from controller.pools.plan import Check, Create, Remove, plan
 from controller.pools.refusals import Refusal, Refusals
-from controller.pools.snapshot import Trouble
+from controller.pools.snapshot import Snapshot, Trouble
 from crds import names
 from crds.conditions import PoolReason
 from crds.pool import ClaimOrder, VirtualMachinePool
+from crds.pool_status import ReferencedObject
 from statemachines.instance import State
 from tests.support.builders import NOW, POOL_UID, make_node, make_pool, make_template, make_vm, make_vmi
 
@@ -203,6 +206,20 @@ async def test_a_template_that_makes_vms_clash_is_refused_after_a_failed_pass_as
         loop._read_template()
         assert loop._refusals.template
         assert not any(isinstance(each, Check | Create) for each in plan(loop._snapshot()))
+
+
+def test_a_status_looks_at_no_vms_age_until_data_that_they_may_hold_has_changed(
+    loop: PoolLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Snapshot] = []
+    monkeypatch.setattr("controller.pools.loop.status", lambda seen, _: told.append(seen))
+    loop.record.inventory.observe(make_vm("a", age=30.0), None, None, NOW)
+    known = ReferencedObject(kind="Secret", name="init", uid="a", resource_version="1")
+    later = known.model_copy(update={"changed_at": datetime.fromtimestamp(NOW, UTC)})
+    for each in (known, later):
+        loop._data.data = Data((each,), watched=True)
+        loop._status({})
+    assert [list(seen.unclaimed_since) for seen in told] == [[], [NOW - 30.0]]
 
 
 async def test_a_refusal_long_after_another_is_no_reason_for_a_longer_pause(loop: PoolLoop) -> None:
