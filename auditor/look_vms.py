@@ -41,8 +41,9 @@ def _unowned(seen: Look, one: SeenVm) -> Finding | None:
             Severity.NOTE,
             "orphaned",
             one.about,
-            f"was left when its {'claim' if vm.claim_uid else 'pool'} went (--cascade=orphan), or is a copy",
-            "it is yours; take its labels under bullpen.dev/ off, and it is not named again",
+            f"was left when its {'claim' if vm.claim_uid else 'pool'} went "
+            "(--cascade=orphan, or its owner reference was taken off), or is a copy",
+            "nobody else deletes it: do that, or keep it and take its labels under bullpen.dev/ off",
         )
     if one.made_by_us:
         return leak(

@@ -244,6 +244,7 @@ VMS: list[tuple[Tell, Severity, str, str]] = [
     (orphaned_with_its_claim, Severity.NOTE, "orphaned", "was left when its claim went"),
     (orphaned_with_its_claim_and_then_its_pool_went, Severity.NOTE, "orphaned", "when its claim went"),
     (orphaned_with_its_pool, Severity.NOTE, "orphaned", "was left when its pool went"),
+    (orphaned_with_its_claim, Severity.NOTE, "orphaned", "or its owner reference was taken off)"),
     (used_and_not_owned, BROKEN, "used-and-unowned", "used by claim claim, which does not own it"),
     (owned_by_a_pool_and_labelled_for_another, BROKEN, "two-owners", "which its labels do not say"),
     (without_labels, Severity.WARNING, "unlabelled", "has no label bullpen.dev/state"),
