@@ -34,6 +34,13 @@ class Output(StrEnum):
     JSON = "json"
 
 
+def _output(text: str) -> Output:
+    try:
+        return Output(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is neither table nor json") from error
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """How to watch: for how long (None: until Ctrl-C), and where to keep the events."""
@@ -61,7 +68,12 @@ _Record: TypeAlias = Annotated[
     Path | None, typer.Option(help="Watch, and keep the events in this file, one JSON line each.")
 ]
 _Replay: TypeAlias = Annotated[Path | None, typer.Option(help="Judge such a file instead of a cluster.")]
-_Output: TypeAlias = Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")]
+_Output: TypeAlias = Annotated[
+    Output,
+    typer.Option(
+        "--output", "-o", parser=_output, metavar="[table|json]", help="For people, or for programs."
+    ),
+]
 _Strict: TypeAlias = Annotated[
     bool, typer.Option("--strict", help="Exit with 1 also for what is foreign or a warning.")
 ]

@@ -254,6 +254,7 @@ def test_a_wrong_option_is_a_wrong_option(option: str, value: str) -> None:
     code, _, error = run("audit", option, value)
     assert code == 2
     assert value in error
+    assert "Value error" not in error
 
 
 def test_a_mistake_of_our_own_is_no_verdict(
