@@ -13,7 +13,7 @@ IMAGE ?=
 STAND_IN ?= 0
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials explore faults soak generate e2e e2e-kind image
+.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials explore faults soak earlier-life generate e2e e2e-kind image
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
