@@ -154,6 +154,8 @@ class World:
             return
         name = seen.metadata.name
         known = self._node_by_name.get(name)
+        if new is None and known is not None and known.metadata.uid != seen.metadata.uid:
+            return  # a list tells of the node registered anew before it tells that the old one went
         new = new or gone(seen)  # kept: a VM on a node that was taken away is lost, not on a node unheard of
         self._node_by_name[name] = new
         before, after = (node_trouble(each) if each else "" for each in (known, new))

@@ -212,10 +212,17 @@ def make_vmi(
 
 
 def make_node(
-    name: str = "node-1", *, ready: str | None = "True", cordoned: bool = False, taints: Iterable[Taint] = ()
+    name: str = "node-1",
+    *,
+    uid: str = "",
+    version: str = "",
+    ready: str | None = "True",
+    cordoned: bool = False,
+    taints: Iterable[Taint] = (),
 ) -> Node:
     conditions = [] if ready is None else [Condition("Ready", ready)]
-    return Node(ObjectMeta(name=name), NodeSpec(cordoned, list(taints)), NodeStatus(conditions))
+    meta = ObjectMeta(name=name, uid=uid or f"{name}-uid", resource_version=version)
+    return Node(meta, NodeSpec(cordoned, list(taints)), NodeStatus(conditions))
 
 
 def make_instance(

@@ -50,6 +50,17 @@ def test_a_warm_vm_on_a_node_that_is_deleted_is_not_warm_any_more(world: World) 
     assert state(world)[0] is State.WARM
 
 
+def test_a_node_registered_anew_is_not_taken_for_gone_when_a_list_tells_of_the_old_ones_end_after_it(
+    world: World,
+) -> None:
+    anew = make_node(uid="another-node-uid")
+    world.nodes.apply(make_node(version="3"))
+    world.nodes.replace([make_node(uid="another-node-uid", version="8")], "9")
+    assert state(world)[0] is State.WARM
+    world._node_changed(anew, None)
+    assert state(world) == (State.UNREADY, "its node node-1 was deleted")
+
+
 @pytest.mark.parametrize("trouble", [make_node(ready="Unknown"), make_node(cordoned=True)])
 def test_a_warm_vm_on_a_node_in_trouble_is_not_warm_from_that_moment(world: World, trouble: Any) -> None:
     world._node_changed(make_node(), trouble)
