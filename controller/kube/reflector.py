@@ -108,12 +108,13 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._complaint = ""
         self._read_at = -math.inf  # when the last consistent read of everything began
+        self._leash: asyncio.Timeout | None = None  # of the watch while there is one
 
     async def run(self) -> None:
         """Never returns; cancel it."""
         while True:
             try:
-                if not self._version:
+                if not self._version or not self._served:
                     await self._list()
                 await self._watch()
             except Gone:
@@ -168,9 +169,13 @@ class Reflector(Generic[T]):
         return False
 
     def _tell_served(self, *, served: bool) -> None:
-        if served is not self._served and self._on_served is not None:
-            self._served = served
-            self._on_served(served)
+        if served is self._served or self._on_served is None:
+            return
+        self._served = served
+        if not served and self._leash is not None:
+            self._leash.reschedule(0.0)  # only a list says that it is served again
+            self._leash = None
+        self._on_served(served)
 
     # List
 
@@ -274,7 +279,10 @@ class Reflector(Generic[T]):
         started = heard = now()
         parts: list[bytes] = []  # of a line that has not ended: one of 300 kB comes in many chunks
         try:
-            async with self._client.stream(self._path, params, idle=self._idle) as chunks:
+            async with (
+                asyncio.timeout(None) as self._leash,
+                self._client.stream(self._path, params, idle=self._idle) as chunks,
+            ):
                 async for chunk in chunks:
                     heard = now()
                     parts.append(chunk)
@@ -282,11 +290,14 @@ class Reflector(Generic[T]):
                         *lines, rest = b"".join(parts).split(b"\n")
                         parts = [rest]
                         self._take(lines)
+        except TimeoutError:
+            return
         except UnknownOutcome:
             # Of a kind that never had an object there are no bookmarks either: silence alone is no trouble.
             if now() - heard < 0.9 * self._idle:
                 raise
         finally:
+            self._leash = None
             if now() - started > _SHORT:
                 self._failures = 0
 

@@ -7,6 +7,7 @@ import pytest
 
 from controller.kube.client import METADATA_ONLY, ApiClient
 from tests.unit.kube.fake_api import (
+    Answer,
     FakeApi,
     cuts,
     event,
@@ -18,7 +19,7 @@ from tests.unit.kube.fake_api import (
     things,
     too_old,
 )
-from tests.unit.kube.test_reflector import PATH, Running, hangs, no_time, running
+from tests.unit.kube.test_reflector import NOT_SERVED, PATH, Running, hangs, no_time, running
 
 
 @pytest.fixture
@@ -164,3 +165,26 @@ async def test_a_watch_that_is_broken_meanwhile_takes_nothing_back(api: FakeApi,
         with pytest.raises(Exception, match="too old"):
             await asyncio.wait_for(watching, 5)
         assert watched.versions() == {"a": "9"}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param([NOT_SERVED], id="by the comparison"),
+        pytest.param([things(20, thing("a", 3), thing("new", 15)), NOT_SERVED], id="by what it then reads"),
+    ],
+)
+async def test_a_kind_that_a_take_over_alone_found_not_served_is_listed_and_served_again(
+    api: FakeApi, client: ApiClient, answers: list[Answer]
+) -> None:
+    """Its watch was in order and silent, so nobody listed it: no claim was served any more."""
+    told: list[bool] = []
+    api.will(things(7, thing("a", 3)), hangs())
+    async with running(client, on_served=told.append) as watched:
+        await standing_by(api, watched)
+        api.will(*answers, things(30, thing("a", 3), thing("new", 15)), hangs())
+        await confirmed(watched)
+        assert told == [False]
+        await eventually(lambda: told == [False, True])
+        assert watched.versions() == {"a": "3", "new": "15"}
+        await eventually(lambda: api.asked[-1].query.get("resourceVersion") == "30")

@@ -2,6 +2,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
@@ -65,11 +66,11 @@ async def no_time(_: float) -> None:
 
 
 class Running:
-    def __init__(self, client: ApiClient, *, selector: str = "", idle: float = 30.0) -> None:
+    def __init__(self, client: ApiClient, *, selector: str = "", idle: float = 30.0, **options: Any) -> None:
         self.changes: list[tuple[str, str]] = []
         self.store = Store[Thing](self.note)
         self.reflector = Reflector(
-            client, PATH, Thing, self.store, label_selector=selector, idle=idle, sleep=no_time
+            client, PATH, Thing, self.store, label_selector=selector, idle=idle, sleep=no_time, **options
         )
 
     def note(self, old: Thing | None, new: Thing | None) -> None:
@@ -81,8 +82,8 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def running(client: ApiClient, *, selector: str = "", idle: float = 30.0) -> AsyncIterator[Running]:
-    watched = Running(client, selector=selector, idle=idle)
+async def running(client: ApiClient, **options: Any) -> AsyncIterator[Running]:
+    watched = Running(client, **options)
     task = asyncio.create_task(watched.reflector.run())
     try:
         yield watched
