@@ -215,12 +215,13 @@ class Reflector(Generic[T]):
             if not page.metadata.next:
                 break
             params["continue"] = page.metadata.next
-        changed = self._store.reconcile(metas, page.metadata.resource_version, self._namespace)
+        changed = self._store.changed(metas)
         log.info("compared", path=self._path, objects=len(metas), changed=len(changed))
         if len(changed) > _FEW:
             await self._list()
             return
         await asyncio.gather(*map(self._fetch, changed))
+        self._store.reconcile(metas, page.metadata.resource_version, self._namespace)
         self._read_at = max(self._read_at, began)
 
     async def _fetch(self, meta: ObjectMeta) -> None:

@@ -71,16 +71,16 @@ class Store(Generic[T]):
         """Take an object as its DELETED event carries it; False if a newer one is known."""
         return self._bury(obj.metadata.uid, int(obj.metadata.resource_version))
 
-    def reconcile(
-        self, metas: Iterable[ObjectMeta], list_rv: str | int, namespace: str = ""
-    ) -> list[ObjectMeta]:
-        """Take a consistent, complete list of metadata; returns those whose objects are newer than ours.
+    def changed(self, metas: Iterable[ObjectMeta]) -> list[ObjectMeta]:
+        """Those in a consistent, complete list of metadata whose objects are newer than ours."""
+        return [meta for meta in metas if int(meta.resource_version) > self._known(meta.uid, -1)]
 
-        When they have been read and applied too, the store is as new as the list.
+    def reconcile(self, metas: Iterable[ObjectMeta], list_rv: str | int, namespace: str = "") -> None:
+        """Take such a list, when all that was `changed` has been read: from now on what it lacks is gone.
+
+        Not before: an object that it shows and that is not here yet would be refused when an event brings it.
         """
-        listed = list(metas)
-        self._bury_all_but({meta.uid for meta in listed}, int(list_rv), namespace)
-        return [meta for meta in listed if int(meta.resource_version) > self._known(meta.uid, -1)]
+        self._bury_all_but({meta.uid for meta in metas}, int(list_rv), namespace)
 
     def admit(self, obj: T) -> bool:
         """Take an object that a consistent read has just shown; False if nothing newer was in it."""

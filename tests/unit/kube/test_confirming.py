@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
 
 from controller.kube.client import METADATA_ONLY, ApiClient
 from tests.unit.kube.fake_api import (
@@ -12,6 +13,7 @@ from tests.unit.kube.fake_api import (
     cuts,
     event,
     eventually,
+    refuses,
     says,
     serving,
     streams,
@@ -165,6 +167,29 @@ async def test_a_watch_that_is_broken_meanwhile_takes_nothing_back(api: FakeApi,
         with pytest.raises(Exception, match="too old"):
             await asyncio.wait_for(watching, 5)
         assert watched.versions() == {"a": "9"}
+
+
+async def test_an_object_that_a_comparison_showed_and_nobody_could_read_is_taken_from_the_watch(
+    api: FakeApi, client: ApiClient
+) -> None:
+    """It was older than the comparison, and counted as gone before that."""
+    go = asyncio.Event()
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await go.wait()
+        await response.write(event("ADDED", thing("new", 15)))
+        await asyncio.sleep(3600)
+        return response
+
+    api.will(things(7, thing("a", 3)), late)
+    async with running(client, optional=True) as watched:
+        await standing_by(api, watched)
+        api.will(things(20, thing("a", 3), thing("new", 15)), refuses(403, "Forbidden", "no"))
+        await confirmed(watched)
+        go.set()
+        await eventually(lambda: watched.versions() == {"a": "3", "new": "15"})
 
 
 @pytest.mark.parametrize(

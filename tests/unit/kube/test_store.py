@@ -211,11 +211,14 @@ class Reader:
         """A list of metadata as it was at some time, and what has changed read one by one a little later."""
         at, listed = self.lists[which % len(self.lists)]
         metas = [obj(uid, version).metadata for uid, version in listed.items()]
-        for meta in self.store.reconcile(metas, str(at)):
+        for meta in self.store.changed(metas):
             if (live := self.world.live.get(meta.uid)) is not None:
                 self.store.admit(obj(meta.uid, live))
             else:
                 self.store.miss(meta.uid, self.world.version)
+            self.event()
+            self.answer(which)
+        self.store.reconcile(metas, str(at))
         for found in self.store:
             at_least = listed.get(found.metadata.uid, at + 1)
             assert int(found.metadata.resource_version) >= at_least, "older than the list, or gone by then"
@@ -248,7 +251,7 @@ def test_whatever_comes_in_whatever_order_the_newest_state_wins(moves: list[tupl
 
 def test_a_list_that_a_newer_comparison_overtook_brings_nothing_back() -> None:
     store = Store[KubeObject]()
-    assert store.reconcile([], "9") == []
+    store.reconcile([], "9")
     store.replace([obj("u", 5)], "7")
     assert len(store) == 0
 
@@ -270,7 +273,8 @@ def test_a_list_of_one_namespace_says_nothing_about_the_others() -> None:
     here, there = placed("a", 3, "here"), placed("b", 4, "there")
     store.replace([here], "10", "here")
     store.replace([there], "11", "there")
-    assert store.reconcile([], "12", "here") == []
+    assert store.changed([here.metadata]) == []
+    store.reconcile([], "12", "here")
     assert list(store) == [there]
     assert not store.apply(placed("c", 12, "here")), "older than the list that lacked it"
     assert store.apply(placed("d", 12, "there"))
