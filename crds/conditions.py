@@ -52,7 +52,7 @@ class PoolReason(StrEnum):
     BRAKE_OPEN = "BrakeOpen"
     """Surfaces when VMs failed again and again: creations back off, one probe at a time (Ready, Degraded)."""
     QUOTA_REFUSED = "QuotaRefused"
-    """Surfaces when a quota of the namespace refuses another VM (Ready, CapacityAvailable)."""
+    """Surfaces when a quota of the namespace refuses another VM (Ready, CapacityAvailable, Progressing)."""
     API_REFUSED = "ApiRefused"
     """Surfaces when the API server refuses a write for another reason, which is told (Ready, Degraded)."""
     KUBEVIRT_MISSING = "KubeVirtMissing"
@@ -80,7 +80,7 @@ class PoolReason(StrEnum):
     ROLLING_OUT = "RollingOut"
     """Surfaces when VMs of an older template, or too old ones, are replaced (RolledOut, Progressing)."""
     ROLLOUT_STALLED = "RolloutStalled"
-    """Surfaces when a roll-out does not go on; the message says why and old VMs are kept (RolledOut)."""
+    """Surfaces when VMs are kept that should be replaced; the message says why (RolledOut, Progressing)."""
     REPLENISHING = "Replenishing"
     """Surfaces when VMs of an older template stay until they are claimed, by Replenish (RolledOut)."""
 
@@ -94,7 +94,7 @@ class PoolReason(StrEnum):
     BELOW_LIMITS = "BelowLimits"
     """Surfaces when another VM may be made (CapacityAvailable)."""
     MAX_REPLICAS_REACHED = "MaxReplicasReached"
-    """Surfaces when limits.maxReplicas keeps a wanted VM from being made (CapacityAvailable)."""
+    """Surfaces when limits.maxReplicas keeps a wanted VM from being made (CapacityAvailable, Progressing)."""
     UNSCHEDULABLE = "Unschedulable"
     """Surfaces when the cluster has no node for a VM (CapacityAvailable)."""
 

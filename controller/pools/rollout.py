@@ -64,8 +64,13 @@ def _oldest_first(each: Instance) -> tuple[float, str]:
 # ---- why not
 
 
+def stalled(seen: Snapshot) -> str:
+    """Why it does not go on, as a sentence; empty when it does. What is warm is kept then."""
+    return halted(seen) or hindered(seen)
+
+
 def halted(seen: Snapshot) -> str:
-    """Why no VM may go for a successor, as a sentence; empty when one may. What is warm is kept then."""
+    """Why no VM may go for a successor, as a sentence; empty when one may."""
     if seen.pool.spec.suspend:
         return "spec.suspend is true"
     if seen.missing:

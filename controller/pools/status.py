@@ -143,14 +143,24 @@ def progressing(seen: Snapshot) -> Verdict:
         return Truth.FALSE, PoolReason.KUBEVIRT_MISSING, seen.missing
     missing = wanted(seen)
     if missing > 0 and not seen.in_flight and seen.total >= seen.pool.spec.limits.max_replicas:
-        return Truth.FALSE, PoolReason.MAX_REPLICAS_REACHED, capacity_available(seen)[2]
-    if seen.outdated:
-        return Truth.TRUE, PoolReason.ROLLING_OUT, f"{len(seen.outdated)} outdated VMs are being replaced"
+        return Truth.FALSE, *capacity_available(seen)[1:]
+    why = rollout.stalled(seen)
+    if seen.outdated and not why:
+        return Truth.TRUE, PoolReason.ROLLING_OUT, f"being replaced: {_outdated(seen)}"
     if missing > 0 or seen.in_flight > 0:
         return Truth.TRUE, PoolReason.FILLING, "VMs are being made"
     if surplus(seen):
         return Truth.TRUE, PoolReason.SHRINKING, "surplus VMs are being removed"
+    if seen.outdated:
+        return Truth.FALSE, PoolReason.ROLLOUT_STALLED, f"kept: {_outdated(seen)}: {why}"
     return Truth.FALSE, PoolReason.TARGET_REACHED, "as many VMs are there as are wanted"
+
+
+def _outdated(seen: Snapshot) -> str:
+    stale = sum(seen.is_stale(each) for each in seen.outdated)
+    kinds = {"of an older template": stale, "older than maxWarmAge": len(seen.outdated) - stale}
+    found = [f"{count} VM{'s' if count > 1 else ''} {words}" for words, count in kinds.items() if count]
+    return " and ".join(found)
 
 
 def rolled_out(seen: Snapshot, before: Json) -> Verdict:
@@ -172,7 +182,7 @@ def rolled_out(seen: Snapshot, before: Json) -> Verdict:
     if seen.pool.spec.update_strategy.type is UpdateType.REPLENISH:
         rest = "the others stay until they are claimed (updateStrategy.type is Replenish)"
         return Truth.FALSE, PoolReason.REPLENISHING, f"{here}; {rest}"
-    if why := rollout.halted(seen) or rollout.hindered(seen):
+    if why := rollout.stalled(seen):
         return Truth.FALSE, PoolReason.ROLLOUT_STALLED, f"{here}; the others are kept: {why}"
     return Truth.FALSE, PoolReason.ROLLING_OUT, here
 

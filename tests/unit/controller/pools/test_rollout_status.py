@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.machines.inventory import Instance
 from controller.pools.brake import BrakeState
 from controller.pools.freshness import Revisions, Standard
 from controller.pools.snapshot import Snapshot, Trouble
@@ -116,7 +117,39 @@ def test_a_new_name_for_the_same_revision_is_no_roll_out() -> None:
     assert rolled_out(seen, before)[0] == "True"
 
 
-def test_while_vms_are_replaced_the_pool_progresses() -> None:
-    assert progressing(_rolling())[:2] == ("True", "RollingOut")
-    extra = _rolling(provisioning=1)
-    assert progressing(extra)[:2] == ("True", "RollingOut")
+AGED = [make_instance(name, age=9000.0) for name in "cd"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ([], "2 VMs of an older template"),
+        (AGED[:1], "2 VMs of an older template and 1 VM older than maxWarmAge"),
+    ],
+    ids=["old ones", "and aged ones"],
+)
+@pytest.mark.parametrize("provisioning", [0, 1])
+def test_while_vms_are_replaced_the_pool_progresses(
+    more: list[Instance], words: str, provisioning: int
+) -> None:
+    outdated = [*_rolling().outdated, *more]
+    found = progressing(_rolling(outdated=outdated, provisioning=provisioning))
+    assert found == ("True", "RollingOut", f"being replaced: {words}")
+
+
+def test_vms_that_are_only_too_old_are_no_older_template() -> None:
+    assert progressing(_rolling(outdated=AGED))[2] == "being replaced: 2 VMs older than maxWarmAge"
+
+
+def test_a_pool_whose_roll_out_is_stalled_does_not_say_that_vms_are_being_replaced() -> None:
+    stalled = _rolling(warm=1, trouble=TROUBLE)
+    truth, reason, message = progressing(stalled)
+    assert (truth, reason) == ("False", "RolloutStalled")
+    assert message == f"kept: 2 VMs of an older template: {TROUBLE.message}"
+    assert progressing(_rolling(warm=0, trouble=TROUBLE))[:2] == ("True", "Filling")
+    assert progressing(_rolling(warm=9, trouble=TROUBLE))[:2] == ("True", "Shrinking")
+
+
+def test_a_pool_that_has_no_room_for_a_successor_does_not_say_that_vms_are_being_replaced() -> None:
+    full = make_pool(update={"type": "RollingUpdate"}, limits={"maxReplicas": 3})
+    assert progressing(_rolling(pool=full))[:2] == ("False", "RolloutStalled")

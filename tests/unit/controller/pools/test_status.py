@@ -376,3 +376,8 @@ def test_a_suspended_pool_that_is_short_does_not_say_that_it_fills() -> None:
 def test_a_pool_at_its_limit_does_not_say_that_it_fills() -> None:
     truth, reason, _ = progressing(make_snapshot(make_pool(limits={"maxReplicas": 3}), claimed=3))
     assert (truth, reason) == ("False", "MaxReplicasReached")
+
+
+def test_a_pool_at_its_limit_that_a_quota_holds_up_as_well_says_one_reason_with_its_own_sentence() -> None:
+    seen = make_snapshot(make_pool(limits={"maxReplicas": 3}), claimed=3, quota="used up")
+    assert progressing(seen)[1:] == capacity_available(seen)[1:] == ("QuotaRefused", "used up")
