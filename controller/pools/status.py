@@ -120,7 +120,9 @@ def ready(seen: Snapshot) -> Verdict:
 
 
 def warm(seen: Snapshot) -> Verdict:
-    """False only when VMs have been missing for longer than twice their usual boot time."""
+    """False only when VMs have been missing for longer than twice their usual boot time, or the pool goes."""
+    if seen.deleting:
+        return Truth.FALSE, PoolReason.DELETING, "being deleted: no VM is made or handed over any more"
     if seen.ready >= seen.target:
         return Truth.TRUE, PoolReason.TARGET_REACHED, f"{seen.ready} of {seen.target} VMs are warm"
     boot = seen.lead_time[1]
@@ -169,6 +171,8 @@ def rolled_out(seen: Snapshot, before: Json) -> Verdict:
     Under load a pool may never be full, so those count that were warm and are claimed by now. Once true for a
     revision it stays so while the pool refills: that is no roll-out any more.
     """
+    if seen.deleting:
+        return Truth.FALSE, PoolReason.DELETING, "being deleted: no VM is replaced any more"
     found = seen.revisions
     here = f"{found.updated} of {found.updated + found.stale} unclaimed VMs are of revision {seen.revision}"
     if found.stale == 0:

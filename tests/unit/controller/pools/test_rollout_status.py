@@ -44,6 +44,20 @@ def _rolling(**fields: Any) -> Snapshot:
         ),
         pytest.param(make_snapshot(make_pool(warm=0)), "True", "UpToDate", "every", id="none is wanted"),
         pytest.param(make_snapshot(), "False", "RollingOut", "0 of 3 VMs of revision", id="none is there"),
+        pytest.param(
+            _rolling(pool=make_pool(update={"type": "RollingUpdate"}, deleting=True)),
+            "False",
+            "Deleting",
+            "being deleted",
+            id="it goes",
+        ),
+        pytest.param(
+            make_snapshot(make_pool(deleting=True), revisions=NEW, **FULL),
+            "False",
+            "Deleting",
+            "being deleted",
+            id="it goes, all new",
+        ),
         pytest.param(_rolling(), "False", "RollingOut", "1 of 3 unclaimed VMs are of revision", id="half"),
         pytest.param(
             _rolling(pool=make_pool(), outdated=()),

@@ -179,6 +179,8 @@ def test_ready(seen: Snapshot, truth: str, reason: str) -> None:
         pytest.param(make_snapshot(trouble=TROUBLE), "False", "Short", id="short, and nothing can be made"),
         pytest.param(make_snapshot(brake=OPEN), "False", "Short", id="short, and the brake is open"),
         pytest.param(make_snapshot(trouble=TROUBLE, **FULL), "True", "TargetReached", id="full all the same"),
+        pytest.param(make_snapshot(GOING), "False", "Deleting", id="it goes"),
+        pytest.param(make_snapshot(GOING, **FULL), "False", "Deleting", id="it goes, and is full still"),
     ],
 )
 def test_warm(seen: Snapshot, truth: str, reason: str) -> None:
