@@ -90,6 +90,8 @@ class PoolReason(StrEnum):
     """Surfaces when VMs have been under deletion for long and do not go; says which and why (Degraded)."""
     VMS_FAILED = "VMsFailed"
     """Surfaces when VMs failed lately, though not often enough to open the brake (Degraded)."""
+    WARM_AGE_TOO_SHORT = "WarmAgeTooShort"
+    """Surfaces when VMs are older than maxWarmAge as soon as they are warm; says what to write (Degraded)."""
 
     BELOW_LIMITS = "BelowLimits"
     """Surfaces when another VM may be made (CapacityAvailable)."""

@@ -3,6 +3,7 @@
 It holds times, never ages: a status that ticks is a write every pass.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from controller.pools.plan import surplus, wanted
 from controller.pools.snapshot import Snapshot
 from crds import names
 from crds.conditions import PoolCondition, PoolReason, Truth
+from crds.durations import text
 from crds.pool import UpdateType
 from statemachines.instance import State
 
@@ -32,6 +34,7 @@ _COUNTED = {
 _UNCLAIMED = (State.PROVISIONING, State.WAKING, State.WARM, State.UNREADY, State.STANDBY)
 NAMED = 5  # VMs that a message names
 LATE_FACTOR = 2.0  # times the p95 boot time: Warm=False is for pools that are late, not for every refill
+AGE_IN_BOOTS = 20  # times the usual boot, as a maxWarmAge to begin with: then few VMs boot for age's sake
 FIRST_PATIENCE = 60.0  # s before a pool without a measured boot counts as late
 
 
@@ -214,7 +217,22 @@ def degraded(seen: Snapshot) -> Verdict:
             PoolReason.VMS_FAILED,
             f"{seen.brake.failures} VMs failed in a row: {seen.last_failure}",
         )
+    if why := _too_old_once_warm(seen):
+        return Truth.TRUE, PoolReason.WARM_AGE_TOO_SHORT, why
     return Truth.FALSE, PoolReason.AS_EXPECTED, "nothing needs a person's eye"
+
+
+def _too_old_once_warm(seen: Snapshot) -> str:
+    """Whether VMs are made and thrown away for ever, and what to write; empty when they are not."""
+    spec = seen.pool.spec
+    boot = math.ceil((seen.lead_time[0] or 0.0) + spec.readiness.min_ready_seconds)
+    if seen.standard.soonest > boot:
+        return ""
+    return (
+        f"maxWarmAge is {spec.max_warm_age} and half of the VMs need {text(boot)} or longer to become warm: "
+        "they are too old, and replaced, as soon as they are. "
+        f"Write one that is much longer, like {text(AGE_IN_BOOTS * boot)}, or leave it out"
+    )
 
 
 def capacity_available(seen: Snapshot) -> Verdict:

@@ -383,3 +383,32 @@ def test_a_pool_at_its_limit_does_not_say_that_it_fills() -> None:
 def test_a_pool_at_its_limit_that_a_quota_holds_up_as_well_says_one_reason_with_its_own_sentence() -> None:
     seen = make_snapshot(make_pool(limits={"maxReplicas": 3}), claimed=3, quota="used up")
     assert progressing(seen)[1:] == capacity_available(seen)[1:] == ("QuotaRefused", "used up")
+
+
+@pytest.mark.parametrize(
+    ("age", "wait", "boot", "short"),
+    [
+        ("110s", 0, 100.0, True),
+        ("112s", 0, 100.0, False),
+        ("130s", 20, 100.0, True),
+        ("20s", 20, None, True),
+        ("20s", 0, None, False),
+        (None, 20, 100.0, False),
+    ],
+    ids=["a tenth earlier", "just longer", "it waits", "not measured", "not known", "any age"],
+)
+def test_an_age_that_vms_have_when_they_become_warm_is_a_persons_to_see(
+    age: str | None,
+    wait: int,
+    boot: float | None,
+    short: bool,  # noqa: FBT001 - pytest gives it by name
+) -> None:
+    pool = make_pool(max_warm_age=age, readiness={"minReadySeconds": wait})
+    found = degraded(make_snapshot(pool, lead_time=(boot, boot)))
+    assert found[:2] == (("True", "WarmAgeTooShort") if short else ("False", "AsExpected"))
+
+
+def test_it_says_which_age_to_write() -> None:
+    found = degraded(make_snapshot(make_pool(max_warm_age="1m"), lead_time=(89.5, 120.0)))
+    assert "maxWarmAge is 1m and half of the VMs need 1m30s or longer" in found[2]
+    assert "much longer, like 30m, or leave it out" in found[2]
