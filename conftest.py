@@ -9,6 +9,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
     "tests.support.fixtures",
+    "tests.support.audit_command",
     "tests.support.auditing",
     "tests.support.controller",
     "tests.support.site",

@@ -81,7 +81,7 @@ def _wrong_labels(_seen: Look, one: SeenVm) -> Finding | None:
             one.about,
             "illegal-state",
             f"has the state {vm.state!r}, which there is not",
-            "set the label bullpen.dev/state to Draining, and it is removed",
+            "a controller at work puts it right at once: is one at work? kubectl get lease -A",
         )
     return None
 

@@ -4,76 +4,21 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import secrets
 import signal
-import subprocess
-import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from crds.names import LABEL_CLAIM_UID, LABEL_STATE
+from crds.names import LABEL_CLAIM_UID
+from tests.support.audit_command import Command
 from tests.support.auditing import AuditorThread
 from tests.support.site import CLAIMS, VMS, Json, Site, guest, named_vm, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("controller")]
-
-BIN = Path(sys.executable).parent
-
-
-@dataclass(frozen=True)
-class Said:
-    """What one run of it said."""
-
-    code: int
-    out: str
-    error: str
-
-    @property
-    def findings(self) -> list[Json]:
-        found: list[Json] = json.loads(self.out)["findings"]
-        return found
-
-    @property
-    def whats(self) -> list[tuple[str, str, str]]:
-        """Severity, what and name of each finding."""
-        return [(each["severity"], each["what"], each["name"]) for each in self.findings]
-
-
-@dataclass(frozen=True)
-class Command:
-    """`kubectl bullpen audit` in one namespace."""
-
-    kubeconfig: Path
-    namespace: str
-
-    def __call__(self, *options: str, settle: str = "1s", json: bool = True, within: bool = True) -> Said:
-        arguments = ["--settle", settle, *(["-o", "json"] if json else []), *options]
-        done = self._started(*arguments, *(["-n", self.namespace] if within else []))
-        out, error = done.communicate(timeout=120)
-        return Said(done.returncode, out, error)
-
-    def start(self, *options: str) -> subprocess.Popen[str]:
-        return self._started(*options, "-n", self.namespace)
-
-    def _started(self, *options: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [str(BIN / "kubectl"), "bullpen", "audit", *options],
-            env=os.environ | {"KUBECONFIG": str(self.kubeconfig), "PATH": f"{BIN}:{os.environ['PATH']}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-
-@pytest.fixture
-def audit(kubeconfig: Path, namespace: str) -> Command:
-    return Command(kubeconfig, namespace)
 
 
 def vm_copied_from(site: Site, name: str, *, keep_owner: bool = False) -> Json:
@@ -165,40 +110,6 @@ def test_a_vm_in_use_that_its_claim_does_not_own_is_a_violation(site: Site, audi
     site.patch(VMS, name, {"metadata": {"ownerReferences": None}})
     said = audit()
     assert (said.code, said.whats) == (1, [("violation", "used-and-unowned", name)])
-
-
-def test_a_state_that_there_is_not_is_a_violation(site: Site, audit: Command) -> None:
-    site.pool(warm=1)
-    site.until_warm(1)
-    [name] = site.vm_names()
-    site.patch(VMS, name, {"metadata": {"labels": {LABEL_STATE: "Sleeping"}}})
-    said = audit()
-    assert said.code == 1
-    assert ("violation", "illegal-state", name) in said.whats
-
-
-def test_claims_that_say_what_is_not_so_are_violations(site: Site, audit: Command) -> None:
-    """Written by hand, on a pool that there is not: no controller answers for them."""
-    first = site.claim("first", pool="none")
-    site.claim("second", pool="none")
-    orphan = {
-        "apiVersion": "kubevirt.io/v1",
-        "kind": "VirtualMachine",
-        "metadata": {
-            "name": "vm",
-            "labels": {LABEL_STATE: "Claimed", LABEL_CLAIM_UID: first["metadata"]["uid"]},
-        },
-        "spec": {"runStrategy": "Halted", "template": {"spec": guest()}},
-    }
-    vm = site.create(VMS, orphan)["metadata"]
-    for claim in ("first", "second"):
-        named = [{"name": "vm", "uid": vm["uid"]}]
-        status = {"phase": "Bound", "virtualMachines": named}
-        site.patch(CLAIMS, claim, {"status": status}, status=True)
-    said = audit()
-    assert said.code == 1
-    assert {("violation", "used-twice", "first"), ("violation", "used-twice", "second")} <= set(said.whats)
-    assert ("violation", "vm-of-another", "second") in said.whats
 
 
 def test_a_vm_on_its_way_out_is_not_called_stuck_too_soon(site: Site, audit: Command) -> None:

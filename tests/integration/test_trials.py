@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from e2e.controlplane.plane import ControlPlane
-from tests.soak.soak import soak
 from tests.trials.absences import outages
 from tests.trials.bursts import bursts, line
 from tests.trials.chaos import chaos
@@ -67,11 +66,3 @@ async def test_roll_outs_keep_the_floor_also_when_the_controller_is_killed_amid_
 
 async def test_chaos_leaves_nothing_behind(where: Stage) -> None:
     assert (await chaos(where, seconds=8)).bound > 0
-
-
-async def test_a_short_soak_finds_nothing_and_leaves_nothing(where: Stage) -> None:
-    """At full length, and with guests that fail by themselves: `make soak`."""
-    found = await soak(where, minutes=0.2, seed=1, places=2, lease="6s")
-    assert found.findings == []
-    assert found.claims["bound"] > 0
-    assert sum(found.ends.values()) > 0
