@@ -36,6 +36,8 @@ class PoolCondition(StrEnum):
     """Surfaces always: False when limits, a quota or the cluster leave no room for another VM."""
     REFERENCED_DATA_CHANGED = "ReferencedDataChanged"
     """Surfaces when the template refers to Secrets or ConfigMaps: True when VMs are older than they are."""
+    POLICIES_MET = "PoliciesMet"
+    """Surfaces when spec.warm names more than replicas: False when something it asks for can't be had."""
 
 
 class PoolReason(StrEnum):
@@ -108,6 +110,21 @@ class PoolReason(StrEnum):
     """Surfaces when no unclaimed VM is older than the data that it refers to (ReferencedDataChanged)."""
     DATA_UNREADABLE = "DataUnreadable"
     """Surfaces when the controller can't read a Secret or ConfigMap, or may not (ReferencedDataChanged)."""
+
+    AS_ASKED = "AsAsked"
+    """Surfaces when nothing keeps spec.warm from what it asks for (PoliciesMet)."""
+    WEBHOOK_FAILING = "WebhookFailing"
+    """Surfaces when the webhook gives no usable answer; says what counts meanwhile (PoliciesMet)."""
+    LEVEL_UNREACHABLE = "LevelUnreachable"
+    """Surfaces when warm.max or limits.maxReplicas is lower than the service level needs (PoliciesMet)."""
+    REFILL_BOUND = "RefillBound"
+    """Surfaces when maxConcurrentCreations is too low at the busiest hour; a number is told (PoliciesMet)."""
+    BUDGET_BITES = "BudgetBites"
+    """Surfaces when the budget cuts what the policies ask for, or replicas overdraw it (PoliciesMet)."""
+    TOO_FEW_CLAIMS = "TooFewClaims"
+    """Surfaces when fewer claims were seen than a service level can be reckoned from (PoliciesMet)."""
+    SCHEDULE_NEVER_OPENS = "ScheduleNeverOpens"
+    """Surfaces when a schedule can't be followed, as one for 30 February (PoliciesMet)."""
 
 
 class ClaimCondition(StrEnum):

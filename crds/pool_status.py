@@ -41,6 +41,13 @@ class Demand(Model):
     lead_time_seconds: LeadTime | None = Field(
         default=None, description="How long VMs took from creation to warm, over the last ones."
     )
+    claims_per_hour: float | None = Field(
+        default=None, ge=0, le=1e9, description="Claims that came an hour, lately; rounded to two digits."
+    )
+    hit_ratio: Annotated[str, Field(max_length=8)] | None = Field(
+        default=None,
+        description="Which share of the claims of the last seven days got a VM that was warm, like 99.2%.",
+    )
 
 
 class Brake(Model):
@@ -95,5 +102,6 @@ class PoolStatus(Model):
     conditions: Conditions = Field(
         default=(),
         description="Ready, Warm, Progressing, RolledOut, Degraded and CapacityAvailable; "
-        "ReferencedDataChanged where the template refers to Secrets or ConfigMaps.",
+        "ReferencedDataChanged where the template refers to Secrets or ConfigMaps; "
+        "PoliciesMet where warm names more than replicas.",
     )

@@ -24,7 +24,7 @@ def test_an_applied_pool_shows_its_defaults(kubectl: Kubectl, namespace: str) ->
     stored = get(kubectl, namespace, "wp", "ci")
     assert stored["spec"] == {
         "template": pool["spec"]["template"],
-        "warm": {"replicas": 1},
+        "warm": {"replicas": 1, "scaleDown": {"stabilization": "5m"}},
         "limits": {"maxReplicas": 100, "maxConcurrentCreations": 10, "maxConcurrentDeletions": 10},
         "readiness": {"when": "Ready", "minReadySeconds": 0, "deadline": "15m", "unreadyGrace": "2m"},
         "claims": {"order": "Oldest"},
@@ -72,7 +72,10 @@ def test_applying_twice_changes_nothing(
 def test_what_is_applied_without_a_field_gets_its_default_back(kubectl: Kubectl, namespace: str) -> None:
     apply(kubectl, namespace, pool_manifest("ci", warm={"replicas": 5, "max": 9}), server_side=True)
     apply(kubectl, namespace, pool_manifest("ci"), server_side=True)
-    assert get(kubectl, namespace, "wp", "ci")["spec"]["warm"] == {"replicas": 1}
+    assert get(kubectl, namespace, "wp", "ci")["spec"]["warm"] == {
+        "replicas": 1,
+        "scaleDown": {"stabilization": "5m"},
+    }
 
 
 def test_a_template_keeps_every_field_of_kubevirts(kubectl: Kubectl, namespace: str) -> None:

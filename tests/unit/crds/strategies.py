@@ -35,7 +35,17 @@ from crds.pool import (
     VMTemplate,
 )
 from crds.pool_status import Brake, Demand, InstanceCounts, LeadTime, PoolStatus
-from crds.warm import WarmCapacity, WarmPolicy, WarmStatus
+from crds.warm import (
+    Budget,
+    LevelMode,
+    ScaleDown,
+    Schedule,
+    ServiceLevel,
+    WarmCapacity,
+    WarmPolicy,
+    WarmStatus,
+    Webhook,
+)
 
 Thing = TypeVar("Thing")
 
@@ -73,10 +83,48 @@ conditions = st.builds(
     message=sentences,
 )
 
+_cron_number = st.integers(0, 23).map(str) | st.just("*") | st.sampled_from(["1-7", "*/5", "1,2,5-7/2"])
+crons = st.tuples(
+    _cron_number,
+    _cron_number,
+    st.integers(1, 28).map(str) | st.just("*"),
+    st.sampled_from(["*", "1", "jan-MAR", "12"]),
+    st.sampled_from(["*", "mon-fri", "0", "7", "Sat,sun", "*/2"]),
+).map(" ".join)
+zones = st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Asia/Kathmandu"])
+levels = st.integers(5_000, 9_999).map(lambda share: f"{share / 100:.10g}%")
+schedules = st.builds(
+    Schedule,
+    name=words.map(str.lower),
+    start=crons,
+    timeZone=zones,
+    duration=positive_durations(),
+    replicas=st.integers(1, 10_000),
+)
+warm_capacities = st.builds(
+    WarmCapacity,
+    replicas=st.integers(0, 10_000),
+    percent=maybe(st.integers(0, 500).map("{}%".format)),
+    max=maybe(st.integers(0, 10_000)),
+    service_level=maybe(
+        st.builds(
+            ServiceLevel,
+            target=levels,
+            max_wait=durations(),
+            window=st.sampled_from(["672h", "24h", "90m"]),
+            mode=st.sampled_from(LevelMode),
+        )
+    ),
+    schedules=several(schedules),
+    webhook=maybe(st.builds(Webhook, url=st.just("https://forecast.example.com/v1"), timeout=st.just("2s"))),
+    scale_down=st.builds(ScaleDown, stabilization=st.sampled_from(["0s", "5m", "24h"])),
+    budget=maybe(st.builds(Budget, maxIdleHoursPerDay=st.integers(0, 240_000), timeZone=zones)),
+)
+
 pool_specs = st.builds(
     PoolSpec,
     template=st.builds(VMTemplate, spec=st.just({"runStrategy": "Always", "template": {"spec": {}}})),
-    warm=st.builds(WarmCapacity, replicas=st.integers(0, 10_000), max=maybe(st.integers(0, 10_000))),
+    warm=warm_capacities,
     limits=st.builds(
         Limits, max_replicas=st.integers(0, 10_000), max_concurrent_creations=st.integers(1, 1_000)
     ),
@@ -117,7 +165,15 @@ pool_statuses = st.builds(
             ready=counts,
             target=counts,
             decided_by=maybe(words),
-            policies=several(st.builds(WarmPolicy, name=words, wants=counts, because=sentences)),
+            policies=several(
+                st.builds(
+                    WarmPolicy,
+                    name=words,
+                    wants=counts,
+                    because=sentences,
+                    applied=st.sampled_from([None, False]),
+                )
+            ),
         )
     ),
     current_revision=maybe(words),
@@ -128,6 +184,8 @@ pool_statuses = st.builds(
             pending=counts,
             oldest_pending_since=maybe(times),
             lead_time_seconds=maybe(st.builds(LeadTime, p50=maybe(st.floats(0, 1e9)), p95=st.none())),
+            claims_per_hour=maybe(st.floats(0, 1e9)),
+            hit_ratio=maybe(st.just("99.2%")),
         )
     ),
     brake=maybe(

@@ -124,7 +124,16 @@ def test_only_fields_that_work_are_in_the_schema() -> None:
         "maxWarmAge",
         "suspend",
     }
-    assert set(pool["warm"]["properties"]) == {"replicas", "max"}
+    assert set(pool["warm"]["properties"]) == {
+        "replicas",
+        "percent",
+        "max",
+        "serviceLevel",
+        "schedules",
+        "webhook",
+        "scaleDown",
+        "budget",
+    }
     assert set(pool["claims"]["properties"]) == {"order", "lifetime"}
     assert set(claim) == {
         "poolRef",

@@ -17,7 +17,7 @@ from crds.conditions import Condition, Truth
 from crds.pool import PoolSpec, VirtualMachinePool, parse_pool
 from crds.pool_status import PoolStatus
 from crds.schema import Model
-from crds.warm import WarmCapacity, WarmPolicy
+from crds.warm import ScaleDown, WarmCapacity, WarmPolicy
 from tests.support.manifests import claim_manifest, pool_manifest
 from tests.unit.crds import strategies
 
@@ -58,7 +58,8 @@ def test_nothing_on_the_wire_is_null(status: ClaimStatus) -> None:
 
 def test_a_pool_that_says_nothing_has_the_documented_defaults() -> None:
     spec = parse_pool(pool_manifest()).spec
-    assert (spec.warm.replicas, spec.warm.max) == (1, None)
+    assert spec.warm == WarmCapacity(replicas=1, scale_down=ScaleDown(stabilization="5m"))
+    assert not spec.warm.sizes_itself
     assert (spec.limits.max_replicas, spec.limits.max_concurrent_creations) == (100, 10)
     assert (spec.readiness.when, spec.readiness.deadline, spec.readiness.unready_grace) == (
         "Ready",
@@ -104,7 +105,7 @@ def test_models_are_frozen() -> None:
 
 
 def test_a_field_of_a_later_version_is_ignored() -> None:
-    assert parse_pool(pool_manifest(warm={"replicas": 2, "percent": "10%"})).spec.warm.replicas == 2
+    assert parse_pool(pool_manifest(warm={"replicas": 2, "rhythm": "10%"})).spec.warm.replicas == 2
 
 
 @pytest.mark.parametrize(
