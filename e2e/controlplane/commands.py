@@ -14,6 +14,7 @@ CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "deployment-controller",
     "garbage-collector-controller",
+    "horizontal-pod-autoscaler-controller",
     "namespace-controller",
     "node-lifecycle-controller",
     "pod-garbage-collector-controller",
@@ -129,6 +130,7 @@ def controller_manager(plan: Plan) -> list[str]:
         "--concurrent-namespace-syncs=20",
         # A quota made before this process has learned of a definition is not counted before the next round.
         "--resource-quota-sync-period=5s",
+        "--horizontal-pod-autoscaler-sync-period=1s",
         "--profiling=false",
         f"--use-service-account-credentials={str(plan.guarded).lower()}",
     ]
