@@ -30,6 +30,15 @@ ANNOTATION_RELEASE_POLICY = "bullpen.dev/release-policy"
 
 FINALIZER_POOL = "bullpen.dev/pool"
 
+HISTORY_PREFIX = "bullpen-history-"
+"""A pool's demand is kept in the ConfigMap of this prefix and the pool's name, in the pool's namespace."""
+HISTORY_KEY = "history"
+"""Its key in `binaryData`: what `capacity.archive` wrote."""
+HISTORY_BROKEN_KEY = "broken"
+"""What could not be read there, set aside; the newest such alone."""
+HISTORY_NOTE_KEY = "note"
+"""Its key in `data`: JSON, when the history was written and how long VMs stood idle that day."""
+
 KUBEVIRT_GROUP = "kubevirt.io"
 KUBEVIRT_API_VERSION = "kubevirt.io/v1"
 

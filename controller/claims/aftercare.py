@@ -23,6 +23,7 @@ from controller.claims.plan import (
 )
 from controller.claims.protocol import Done, StepName
 from controller.claims.queue import Waiting
+from controller.claims.tally import Served
 from controller.kube import errors
 from controller.kube.client import Priority
 from controller.machines.inventory import Instance
@@ -96,6 +97,8 @@ class Aftercare:
         )
         if again is None:
             CLAIMS.labels("failed").inc()
+            if (record := self._namespace.router.pools.get(claim.spec.pool_ref.name)) is not None:
+                record.tally.served.append(Served(self._namespace.now()))
         return again
 
     async def _give_back(

@@ -11,6 +11,7 @@ import structlog
 from controller.claims.handover import HandOver, Outcome
 from controller.claims.records import PoolRecord
 from controller.claims.router import Assignment
+from controller.claims.tally import Served
 from controller.machines.privacy import private_texts, redacted
 from controller.metrics import CLAIM_WAIT, CLAIMS, HAND_OVERS_REFUSED
 from crds.conditions import ClaimReason
@@ -41,6 +42,7 @@ class Outcomes:
             chosen.pool.denied, chosen.pool.setbacks = "", 0
             CLAIM_WAIT.labels(chosen.pool.name, "bound").observe(max(0.0, ended.terms.waited))
             CLAIMS.labels("warm" if chosen.entry.told_position == 0 else "waited").inc()
+            chosen.pool.tally.served.append(_served(chosen, now))
             return
         HAND_OVERS_REFUSED.labels(outcome.value).inc()
         why = redacted(why, (*chosen.entry.claim.private_texts, *private_texts(chosen.pool.pool)))
@@ -101,3 +103,9 @@ class Outcomes:
                 chosen.entry, reason, f"spec.metadata can't be put onto a VM: {why}"
             )
         )
+
+
+def _served(chosen: Assignment, now: float) -> Served:
+    """By when the VM was warm, and not by how long the writes took: that is the API server's time."""
+    warm_at = chosen.instance.warm_at
+    return Served(now, max(0.0, (now if warm_at is None else warm_at) - chosen.entry.arrived))

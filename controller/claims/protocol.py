@@ -48,6 +48,9 @@ class StepName(StrEnum):
     POOL_READ = "pool/read"
     POOL_REFERENCE = "pool/reference"
     POOL_LOOK = "pool/look"
+    POOL_HISTORY_READ = "pool/history-read"
+    POOL_HISTORY_MAKE = "pool/history-make"
+    POOL_HISTORY_WRITE = "pool/history-write"
 
 
 # ---- steps

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from controller.claims.queue import Queue
+from controller.claims.tally import Tally
 from controller.machines.inventory import Inventory
 from crds.durations import seconds
 from crds.pool import VirtualMachinePool
@@ -44,6 +45,7 @@ class PoolRecord:
     inventory: Inventory
     queue: Queue
     boots: BootTimes = field(default_factory=BootTimes)
+    tally: Tally = field(default_factory=Tally)
     trouble: str = ""
     hindrance: str = ""
     held: int = 0

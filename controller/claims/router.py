@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from controller.claims.objects import Claim
 from controller.claims.queue import Queue, Waiting
 from controller.claims.records import PoolRecord
+from controller.claims.tally import made
 from controller.kube.timeline import Timeline
 from controller.machines.inventory import Instance, Inventory
 from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance
@@ -103,8 +104,10 @@ class Router:
 
     def claim_seen(self, claim: Claim) -> None:
         """A claim has appeared or changed."""
-        self.claims[claim.uid] = claim
         pool = claim.spec.pool_ref.name
+        if claim.uid not in self.claims and (record := self.pools.get(pool)) is not None:
+            record.tally.arrived.append(made(claim, self.now()))
+        self.claims[claim.uid] = claim
         if claim.waiting and not claim.trouble:
             self.queue(pool).push(claim, self.now())
             self.hooks.changed(pool)

@@ -37,6 +37,7 @@ class Instance:
     derived: Derived = field(default_factory=lambda: Derived(State.PROVISIONING))
     warm_at: float | None = None
     booted_here: bool = False
+    had_no_room: bool = False
     was_claimed: bool = False
     busy: str = ""
     created: float = 0.0
@@ -244,6 +245,7 @@ class Inventory:
             # does not: one that we saw fail may have been handed over by another leader, or by us, before.
             return
         each.booted_here = each.booted_here or derived.state is State.PROVISIONING
+        each.had_no_room = each.had_no_room or derived.unschedulable
         each.derived = derived
         if derived.recheck_at is not None and self._due_at.get(each.uid) != derived.recheck_at:
             self._due_at[each.uid] = derived.recheck_at
