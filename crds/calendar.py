@@ -50,6 +50,7 @@ CRON_PATTERN: Final = (
 MAX_CRON: Final = 100
 ZONE_PATTERN: Final = "^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$"
 MAX_ZONE: Final = 64
+_RANGE: Final = re.compile("([0-9]+|[a-z]+)-([0-9]+|[a-z]+)")
 _ANY_DAY: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -58,12 +59,19 @@ def _cron(expression: str) -> str:
         raise ValueError(f"{expression[:40]!r} is no cron expression: {HOW_TO_WRITE_CRON}")
     try:
         CronSim(expression, _ANY_DAY)
-    except CronSimError as error:
-        raise ValueError(
-            f"{expression!r} is no cron expression ({error}): {HOW_TO_WRITE_A_RANGE}; "
-            "and the day must be one that the month has"
-        ) from None
+    except CronSimError:
+        # What is left is a day that no month has. The API server can't tell, so it is no error here either:
+        # a slot that never opens is told as such, and the rest of the pool goes on.
+        if "-" in expression and not all(_rises(*ends) for ends in _RANGE.findall(expression.lower())):
+            raise ValueError(f"{expression!r} is no cron expression: {HOW_TO_WRITE_A_RANGE}") from None
     return expression
+
+
+def _rises(first: str, second: str) -> bool:
+    if first.isdigit() and second.isdigit():
+        return int(first) <= int(second)
+    names = (*_DAYS, *_MONTHS)
+    return first in names and second in names and names.index(first) <= names.index(second)
 
 
 def _zone(name: str) -> str:
