@@ -43,3 +43,28 @@ class Decision:
     policies: tuple[Policy, ...] = ()
     warnings: tuple[Advice, ...] = ()
     next_change_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds the making of units.
+
+    `servers`: how many may be in flight at once. `most`: how many may exist at all, those in use included;
+    None: any number. `deadline`: seconds after which one that is not ready is given up.
+    """
+
+    servers: int
+    most: int | None = None
+    deadline: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookAnswer:
+    """What a webhook said. `units`: its last good answer (None: there was none yet), got `at` epoch seconds.
+
+    `error`: why the last try gave none, as a sentence; empty if it did.
+    """
+
+    units: int | None
+    at: float
+    error: str = ""

@@ -1,5 +1,6 @@
 """How many unit-hours stood idle today, which a budget is spent on. It must never know what a unit is."""
 
+import math
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
@@ -44,12 +45,12 @@ class IdleSpent:
         self._book(now)
         self._at, self._units = now, units
 
-    def today(self, now: float, zone: str) -> float:
-        """Unit-hours that stood idle since the day began in this zone."""
+    def today(self, now: float, zone: str, until: float = math.inf) -> float:
+        """Unit-hours that stood idle since the day began in this zone, or before a quarter-hour `until`."""
         self._book(now)
-        start, _ = day_of(now, zone)
-        first = int(start // STEP)
-        return sum(seconds for step, seconds in self._spent.items() if step >= first) / _HOUR
+        start, end = day_of(now, zone)
+        first, last = int(start // STEP), int(min(end, until) // STEP)
+        return sum(seconds for step, seconds in self._spent.items() if first <= step < last) / _HOUR
 
     def to_pairs(self) -> list[tuple[int, float]]:
         """(quarter of an hour since the epoch, unit-seconds): about a hundred, for whoever writes it down."""

@@ -27,19 +27,24 @@ class Slot:
     """One schedule at one instant. `units` is what it asks for now: nothing while it is closed.
 
     `until`: when it closes (open) or opens (closed), in epoch seconds; None: it does not, for all we know.
-    `filling`: from when on units are made for it; at its opening or earlier. Only of a slot that is closed.
+    `fills_from`: when units are made for it, or, more than an hour ahead, when that is worth another look.
     """
 
     schedule: Schedule
     units: int
     open: bool
     until: float | None
-    filling: float | None = None
+    fills_from: float | None = None
+
+    @property
+    def never(self) -> bool:
+        """Whether no day comes on which it opens."""
+        return not self.open and self.until is None
 
     @property
     def next_change(self) -> float | None:
         """When `units` changes by itself."""
-        return self.until if self.units else self.filling
+        return self.until if self.units else self.fills_from
 
     @property
     def because(self) -> str:
@@ -50,7 +55,7 @@ class Slot:
         if self.open:
             return f"{name} is open until {when}"
         if self.units:
-            return f"{name} opens at {when}, and its VMs are made from now on to be warm by then"
+            return f"{name} opens at {when}, and is filled from now on to be full by then"
         return f"{name} opens at {when}"
 
 
@@ -95,14 +100,16 @@ def _slot(schedule: Schedule, now: float) -> Slot:
 
 
 def _early(slot: Slot, now: float, there: int, fill: Callable[[int], float]) -> Slot:
-    if slot.until is None:
+    opens, replicas = slot.until, slot.schedule.replicas
+    if opens is None:
         return slot
-    replicas = slot.schedule.replicas
+    if now < opens - EARLIEST:
+        return Slot(slot.schedule, 0, open=False, until=opens, fills_from=opens - EARLIEST)
     ahead = min(EARLIEST, fill(replicas - there)) if replicas > there else 0.0
     # By the whole minute, so that a boot that took a second longer is no news.
-    filling = (slot.until - ahead) // 60 * 60
-    units = replicas if now >= filling else 0
-    return Slot(slot.schedule, units, open=False, until=slot.until, filling=filling)
+    fills_from = (opens - ahead) // 60 * 60
+    units = replicas if now >= fills_from else 0
+    return Slot(slot.schedule, units, open=False, until=opens, fills_from=fills_from)
 
 
 def around(start: str, zone: str, at: float) -> tuple[float | None, float | None]:

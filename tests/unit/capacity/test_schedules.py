@@ -82,7 +82,7 @@ def test_a_slot_opens_early_enough_to_be_full_in_time() -> None:
     assert one(opening - 6 * MINUTE, replicas=100).units == 0
     early = one(opening - 5 * MINUTE, replicas=100)  # ten boots, one after another
     assert (early.units, early.open) == (100, False)
-    assert "its VMs are made from now on to be warm by then" in early.because
+    assert "is filled from now on to be full by then" in early.because
     assert early.next_change == opening
 
 
@@ -111,13 +111,20 @@ def test_a_slot_opens_no_more_than_an_hour_early() -> None:
 
 def test_a_closed_slot_says_when_its_filling_begins() -> None:
     opening = at("2026-12-02T07:30")
-    slot = one(opening - 2 * HOUR, replicas=100)
-    assert slot.next_change == opening - 5 * MINUTE
+    assert one(opening - HOUR, replicas=100).next_change == opening - 5 * MINUTE
+
+
+def test_what_a_fill_takes_is_not_reckoned_before_the_last_hour() -> None:
+    def never(_: int) -> float:
+        raise AssertionError
+
+    opening = at("2026-12-02T07:30")
+    assert one(opening - 2 * HOUR, fill=never).next_change == opening - EARLIEST
 
 
 def test_a_boot_that_took_a_second_longer_is_no_news() -> None:
     opening = at("2026-12-02T07:30")
-    first, second = (one(opening - HOUR, fill=boots(seconds, 20)).filling for seconds in (100, 101))
+    first, second = (one(opening - 10 * MINUTE, fill=boots(seconds, 20)).fills_from for seconds in (100, 101))
     assert first == second == opening - 2 * MINUTE
 
 
@@ -235,7 +242,8 @@ def test_a_slot_changes_no_sooner_than_it_says(start: str, zone: str, now: float
         soon = now + (slot.next_change - now) * 0.99
         assert one(soon, start=start, timeZone=zone, duration=duration).units == slot.units
         later = one(slot.next_change, start=start, timeZone=zone, duration=duration)
-        assert later.units != slot.units or later.open != slot.open
+        looked = later.fills_from != slot.fills_from
+        assert later.units != slot.units or later.open != slot.open or looked
 
 
 def test_a_week_of_asking_costs_a_few_reckonings() -> None:
