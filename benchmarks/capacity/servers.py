@@ -50,6 +50,7 @@ class Buffer:
     cancelled: int = 0
     idle_seconds: float = 0.0
     peak: int = 0
+    made: list[tuple[float, float]] = field(default_factory=list)  # (begun, ready) of what became ready
     waiting: list[int] = field(default_factory=list)
     served: dict[int, float] = field(default_factory=dict)
     _in_flight: list[tuple[float, int]] = field(default_factory=list)
@@ -64,8 +65,10 @@ class Buffer:
         """Let everything happen that is due until then."""
         while self._in_flight and self._in_flight[0][0] <= to:
             at, number = heapq.heappop(self._in_flight)
-            if self._alive.pop(number, None) is None:
+            begun = self._alive.pop(number, None)
+            if begun is None:
                 continue
+            self.made.append((begun, at))
             self._pass(at)
             self.flying -= 1
             if self.backlog:
@@ -105,6 +108,14 @@ class Buffer:
                 self.ready -= 1
         self.peak = max(self.peak, self.flying)
 
+    def finish(self, arrivals: Floats) -> Run:
+        """What became of each claim; those who still wait are told how long they will have waited."""
+        idle = self.idle_seconds / HOUR
+        while self.backlog and self.flying:
+            self.advance(self._in_flight[0][0])
+        served = np.array([self.served.get(number, np.inf) for number in range(arrivals.size)])
+        return Run(served - arrivals, idle, self.created, self.cancelled)
+
     def _pass(self, to: float) -> None:
         self.idle_seconds += self.ready * (to - self.now)
         self.now = to
@@ -136,8 +147,4 @@ def run(
         buffer.advance(at)
         buffer.set_level(units)
     buffer.advance(end)
-    idle = buffer.idle_seconds / HOUR
-    while buffer.backlog and buffer.flying:
-        buffer.advance(buffer._in_flight[0][0])  # those who still wait are told how long
-    served = np.array([buffer.served.get(number, np.inf) for number in range(arrivals.size)])
-    return Run(served - arrivals, idle, buffer.created, buffer.cancelled), buffer
+    return buffer.finish(arrivals), buffer
