@@ -121,9 +121,7 @@ def _budget(
     """What the budget leaves for this hour; reckoned from the hour's start, so that it does not jitter."""
     begin, end = day_of(now, budget.time_zone)
     hour = begin + (now - begin) // _HOUR * _HOUR
-    left = budget.max_idle_hours_per_day - (
-        spent.today(now, budget.time_zone, until=hour) if spent is not None else 0.0
-    )
+    used = spent.today(now, budget.time_zone, until=hour) if spent is not None else 0.0
     steady = max([ask.policy.wants for ask in asks if ask.policy.name in {"percent", "webhook"}], default=0)
 
     def wants(at: float) -> int:
@@ -135,7 +133,7 @@ def _budget(
     while start < end:
         pieces.append(Piece(min(_HOUR, end - start) / _HOUR, wants(start)))
         start += _HOUR
-    bought = allowance(pieces, left=left, floor=spec.replicas)
+    bought = allowance(pieces, left=budget.max_idle_hours_per_day - used, floor=spec.replicas)
     ends = min(hour + _HOUR, end)
     return _worded(spec, budget, max(units, spec.replicas), bought, ends)
 

@@ -1,13 +1,12 @@
 """What a pool does next: snapshot in, ordered actions out. Pure, and the policy in one place.
 
-The order-up-to rule: units to create = max(0, target + backorders − (ready + in flight)). A backorder is
-placed when a claim arrives, because a buffer refilled only when something is taken out never recovers once
-demand × lead time exceeds it.
+How many are missing is the order-up-to rule of `capacity.order`; here are the bounds on following it.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from capacity.order import missing
 from controller.claims.objects import ORPHAN
 from controller.machines.inventory import Instance
 from controller.pools import rollout
@@ -75,7 +74,7 @@ def plan(seen: Snapshot) -> list[Action]:
 
 def wanted(seen: Snapshot) -> int:
     """Units that are missing (positive) or more than wanted (negative), a roll-out's extra ones aside."""
-    return seen.target + seen.backorders - (seen.ready + seen.in_flight)
+    return missing(seen.target, seen.stock)
 
 
 def surplus(seen: Snapshot) -> int:

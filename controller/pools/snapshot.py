@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from capacity.decision import Stock
 from controller.machines.inventory import Instance, revision_of
 from controller.pools.brake import BrakeState
 from controller.pools.changes import Data
@@ -78,6 +79,11 @@ class Snapshot:
         """VMs on their way to warm, those whose creation is under way included."""
         booting = self.counts[State.PROVISIONING] + self.counts[State.WAKING]
         return booting - self.departing + self.creating
+
+    @property
+    def stock(self) -> Stock:
+        """What the capacity engine counts."""
+        return Stock(self.ready, self.in_flight, self.counts[State.CLAIMED], self.backorders)
 
     def is_stale(self, instance: Instance) -> bool:
         """Of another template than the present one. Unknown is not stale."""
