@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 from cronsim import CronSim, CronSimError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from crds.calendar import CRON_PATTERN, HOW_TO_WRITE_A_RANGE, HOW_TO_WRITE_A_ZON
 from crds.pool import parse_pool
 from crds.ratios import HOW_TO_WRITE_A_LEVEL, HOW_TO_WRITE_WIDE, at_least, fraction
 from crds.warm import LevelMode, Schedule, ServiceLevel, WarmCapacity
+from e2e.install import ROOT
 from tests.support.manifests import pool_manifest
 from tests.unit.crds import strategies
 
@@ -42,6 +44,17 @@ def test_a_level_alone_recommends_for_claims_that_do_not_wait_over_four_weeks() 
     assert read(serviceLevel={"target": "99%"}).service_level == ServiceLevel(
         target="99%", max_wait="0s", window="672h", mode=LevelMode.RECOMMEND
     )
+
+
+def test_the_example_and_every_fragment_of_the_page_can_be_written() -> None:
+    example = yaml.safe_load((ROOT / "examples" / "warm-capacity.yaml").read_text())
+    assert read(**example["spec"]["warm"]).sizes_itself
+    page = (ROOT / "docs" / "warm-capacity.md").read_text()
+    fragments = re.findall(r"^```yaml\n(    \w.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(fragments) == 4
+    for fragment in fragments:
+        written = yaml.safe_load(fragment.replace("LS0tLS1CRUdJTi...", PEM))
+        assert read(**written) != WarmCapacity()
 
 
 def test_a_pool_sizes_itself_when_anything_but_its_floor_and_bounds_is_written() -> None:
