@@ -77,7 +77,8 @@ class Aftercare:
             case CheckLost(vm_name=name, vm_uid=uid, status=fresh):
                 return await self._check_lost(release.Lost(claim, name, uid, fresh))
             case Refresh(status=fresh):
-                self.refreshed[claim.uid] = self._namespace.now()
+                if claim.uid in self._namespace.router.claims:  # else it went meanwhile, and was forgotten
+                    self.refreshed[claim.uid] = self._namespace.now()
                 return await self._drive(
                     release.StatusWrite(StepName.CLAIM_STATUS, claim, whole_status(claim, fresh, alive=False))
                 )
@@ -87,7 +88,8 @@ class Aftercare:
     def _place_order(self, claim: Claim) -> None:
         router = self._namespace.router
         pool = claim.spec.pool_ref.name
-        if router.queue(pool).order(claim.uid):
+        queue = router.queues.get(pool)  # none: the claim went meanwhile, and the line with it
+        if queue is not None and queue.order(claim.uid):
             router.hooks.changed(pool)
 
     async def _finish(self, claim: Claim, fresh: dict[str, Any]) -> float | None:

@@ -8,6 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from controller.claims.plan import PlaceOrder, Refresh
+from controller.claims.protocol import Done
+from controller.claims.release import Outcome
 from controller.claims.world import World, kubevirt_missing
 from controller.kube.timeline import Timeline
 from statemachines.instance import State
@@ -84,6 +87,24 @@ async def test_while_a_kind_of_kubevirts_is_missing_nobody_is_served_and_then_al
     assert POOL in space._pools, "all is looked at again"
     assert list(space.router.assign(space.router.pools[POOL], 1))
     assert space.router.pools[POOL].uid == POOL_UID
+
+
+async def test_a_claim_that_goes_before_its_task_has_begun_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its plan had asked for put it into tables from which nobody would take it any more."""
+    space, claim = world.space(NAMESPACE), make_claim(pool="elsewhere", when_empty="OrderAfter", after="1s")
+    empty = space.held()
+    space.router.claim_seen(claim)
+    space.claim_gone(claim, watched=True)
+    monkeypatch.setattr(space.executor, "drive", _driven)
+    await space.aftercare.carry_out(claim, PlaceOrder())
+    await space.aftercare.carry_out(claim, Refresh({}))
+    assert space.held() == empty
+
+
+async def _driven(work: Any) -> tuple[Any, Done]:
+    return work, Done(Outcome.DONE)
 
 
 def test_nothing_is_missing_when_all_is_served() -> None:
