@@ -31,7 +31,6 @@ class View:
     claim: Claim
     now: float
     timeline: Timeline = AS_STAMPED
-    in_hand: bool = False  # a task of ours is at work on it
     missing: str = ""  # KubeVirt's kinds are not served: nothing is known of any VM, and nothing can be done
     pool_known: bool = True
     pool_swept: bool = False  # gone, or under deletion with foreground propagation
@@ -105,9 +104,7 @@ class Plan:
 
 
 def plan(view: View) -> Plan:
-    """What to do about a claim."""
-    if view.in_hand:
-        return Plan()
+    """What to do about a claim that no task of ours is at work on."""
     match view.claim.phase:
         case State.PENDING:
             return _pending(view)

@@ -53,23 +53,6 @@ def _condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
     return found
 
 
-# ---- in hand
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        make_claim(timeout="1s"),
-        make_bound_claim(expires=-10),
-        make_bound_claim(phase="Releasing"),
-        make_bound_claim(phase="Released", ttl=0, conditions=[make_condition("Finished")]),
-    ],
-)
-def test_a_claim_that_a_task_of_ours_is_at_work_on_is_left_to_it(claim: Claim) -> None:
-    assert _plan(claim) != NOTHING
-    assert _plan(claim, in_hand=True) == NOTHING
-
-
 # ---- waiting
 
 

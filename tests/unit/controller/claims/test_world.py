@@ -89,6 +89,20 @@ async def test_while_a_kind_of_kubevirts_is_missing_nobody_is_served_and_then_al
     assert space.router.pools[POOL].uid == POOL_UID
 
 
+async def test_a_claim_that_a_task_of_ours_is_at_work_on_is_left_to_it_until_it_is_put_down(
+    world: World,
+) -> None:
+    space, claim = world.space(NAMESPACE), make_claim(timeout="1s", age=60)
+    world.begin()
+    space.router.claim_seen(claim)
+    space.in_hand.add(claim.uid)
+    space._look(claim.uid)
+    assert not world.desk.tasks
+    space._claims.clear()
+    space.put_down(claim.uid)
+    assert claim.uid in space._claims
+
+
 async def test_a_claim_that_goes_before_its_task_has_begun_leaves_nothing_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
