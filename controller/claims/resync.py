@@ -8,7 +8,6 @@ import asyncio
 import random
 from collections.abc import Mapping
 
-import msgspec
 import structlog
 
 from controller.claims.execute import VM_PATH
@@ -18,6 +17,7 @@ from controller.claims.protocol import Ops, StepName
 from controller.kube import errors
 from controller.kube.client import METADATA_ONLY, ApiClient, Priority
 from controller.kube.objects import KubeObject, ObjectMeta
+from controller.kube.pages import metadata_page
 from controller.kube.store import Store
 from controller.machines.ownership import OwnerKind, controller_reference
 from crds import names
@@ -25,18 +25,6 @@ from crds import names
 log = structlog.get_logger()
 
 _PAGE = "500"
-
-
-class _Continue(msgspec.Struct, frozen=True):
-    next: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct):
-    items: list[KubeObject] | None = None  # null in an empty list of metadata
-    metadata: _Continue = _Continue()
-
-
-_PAGES = msgspec.json.Decoder(_Page)
 
 
 def missing_labels(meta: ObjectMeta, claim: Claim | None) -> dict[str, str]:
@@ -100,7 +88,7 @@ class Resync:
         """One look at the metadata of all VMs. Raises ApiError."""
         params = {"limit": _PAGE}
         while True:
-            page = _PAGES.decode(
+            page = metadata_page(
                 await self._client.get(self._path, params, step=StepName.RESYNC, accept=METADATA_ONLY)
             )
             for each in page.items or ():
