@@ -27,8 +27,15 @@ TABLES = (
 """What is kept in memory, as `World.held` counts it."""
 
 
+_GONE_NODES = 1000  # at least so many of the last ones that went are remembered
+
+
 class World:
-    """What this process sees of the cluster. Nothing is done about it until `begin`."""
+    """What this process sees of the cluster. Nothing is done about it until `begin`.
+
+    `spaces` only grows: by one for each namespace in which there ever was a pool, a claim or a VM of ours. An
+    empty one costs a few kilobytes, and tasks and loops that are ending may still hold it.
+    """
 
     def __init__(self, client: ApiClient, max_hand_overs: int, namespaces: tuple[str, ...] = ()) -> None:
         self.client = client
@@ -39,6 +46,7 @@ class World:
         self.vmis: Store[VirtualMachineInstance] = Store(self._vmi_changed)
         self.nodes: Store[Node] = Store(self._node_changed)
         self._node_by_name: dict[str, Node] = {}
+        self._gone_nodes: dict[str, None] = {}
         self._unserved: set[tuple[str, str]] = set()
         self._begun: set[str] = set()
         self.node_reflector = Reflector(client, "/api/v1/nodes", Node, self.nodes, optional=True)
@@ -156,12 +164,26 @@ class World:
         known = self._node_by_name.get(name)
         if new is None and known is not None and known.metadata.uid != seen.metadata.uid:
             return  # a list tells of the node registered anew before it tells that the old one went
-        new = new or gone(seen)  # kept: a VM on a node that was taken away is lost, not on a node unheard of
+        self._gone_nodes.pop(name, None)
+        if new is None:  # kept: a VM on a node that was taken away is lost, not on a node unheard of
+            new, self._gone_nodes[name] = gone(seen), None
         self._node_by_name[name] = new
         before, after = (node_trouble(each) if each else "" for each in (known, new))
         if before != after:
             for space in self.spaces.values():
                 space.router.node_changed(name)
+        if len(self._gone_nodes) > 2 * _GONE_NODES:
+            self._forget_nodes()
+
+    def _forget_nodes(self) -> None:
+        """Those that went long ago and that no guest names: where nodes come and go, each has a new name."""
+        named = {each.status.node_name for each in self.vmis}
+        for name in [*self._gone_nodes][:_GONE_NODES]:
+            del self._gone_nodes[name]
+            if name in named:
+                self._gone_nodes[name] = None
+            else:
+                del self._node_by_name[name]
 
 
 def _collection(path: str, namespace: str) -> str:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from controller.claims.plan import PlaceOrder, Refresh
 from controller.claims.protocol import Done
@@ -19,6 +20,7 @@ from tests.support.builders import (
     NOW,
     POOL,
     POOL_UID,
+    at,
     make_claim,
     make_node,
     make_pool,
@@ -62,6 +64,30 @@ def test_a_node_registered_anew_is_not_taken_for_gone_when_a_list_tells_of_the_o
     assert state(world)[0] is State.WARM
     world._node_changed(anew, None)
     assert state(world) == (State.UNREADY, "its node node-1 was deleted")
+
+
+def test_a_node_that_was_on_its_way_out_is_deleted_when_it_is(world: World) -> None:
+    """Where a finalizer holds nodes, each has a deletionTimestamp before it goes."""
+    going = make_node()
+    going = replace(going, metadata=replace(going.metadata, deletion_timestamp=at(-5)))
+    world._node_changed(make_node(), going)
+    world._node_changed(going, None)
+    assert state(world) == (State.UNREADY, "its node node-1 was deleted")
+
+
+def test_of_the_nodes_that_went_those_are_kept_in_mind_that_a_guest_names_and_the_last_ones(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.claims.world._GONE_NODES", 10)
+    guest = make_vmi()
+    world.vmis.apply(replace(guest, metadata=replace(guest.metadata, resource_version="1")))
+    for name in ("node-1", *(f"spot-{number}" for number in range(50))):
+        world._node_changed(None, make_node(name))
+        world._node_changed(make_node(name), None)
+        assert len(world._gone_nodes) <= 20
+    assert state(world) == (State.UNREADY, "its node node-1 was deleted")
+    assert {"node-1", *(f"spot-{number}" for number in range(40, 50))} <= world._node_by_name.keys()
+    assert world._node_by_name.keys() == world._gone_nodes.keys()
 
 
 @pytest.mark.parametrize("trouble", [make_node(ready="Unknown"), make_node(cordoned=True)])
