@@ -3,7 +3,8 @@
 It watches everything, or the namespaces that it was told: then a set of reflectors for each feeds the stores.
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 from controller.claims.desk import Desk
 from controller.claims.execute import CLAIM_PATH, VM_PATH
@@ -22,7 +23,7 @@ VMI_PATH = VM_PATH.replace("virtualmachines", "virtualmachineinstances")
 
 TABLES = (
     *("claim", "vm", "vmi", "pool", "line", "waiting", "inventory", "instance", "guest", "carrier", "named"),
-    *("foreign", "in hand", "alarm", "refreshed"),
+    *("foreign", "in hand", "alarm", "refreshed", "gone node"),
 )
 """What is kept in memory, as `World.held` counts it."""
 
@@ -100,10 +101,20 @@ class World:
         for task in list(self.desk.tasks):
             task.cancel()
 
-    def held(self, table: str) -> int:
-        """How many entries this table of TABLES has, over all namespaces."""
-        stores = {"claim": len(self.claims), "vm": len(self.vms), "vmi": len(self.vmis)}
-        return stores.get(table, 0) + sum(each.held().get(table, 0) for each in self.spaces.values())
+    def held(self) -> Mapping[str, int]:
+        """How many entries each of TABLES has, over all namespaces."""
+        found = Counter(dict.fromkeys(TABLES, 0))
+        found.update(
+            {
+                "claim": len(self.claims),
+                "vm": len(self.vms),
+                "vmi": len(self.vmis),
+                "gone node": len(self._gone_nodes),
+            }
+        )
+        for each in self.spaces.values():
+            found.update(each.held())
+        return found
 
     def space(self, namespace: str) -> Namespace:
         found = self.spaces.get(namespace)

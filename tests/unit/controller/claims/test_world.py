@@ -8,12 +8,14 @@ from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
+from prometheus_client import REGISTRY, generate_latest
 
 from controller.claims.plan import PlaceOrder, Refresh
 from controller.claims.protocol import Done
 from controller.claims.release import Outcome
-from controller.claims.world import World, kubevirt_missing
+from controller.claims.world import TABLES, World, kubevirt_missing
 from controller.kube.timeline import Timeline
+from controller.metrics import HELD
 from statemachines.instance import State
 from tests.support.builders import (
     NAMESPACE,
@@ -84,10 +86,24 @@ def test_of_the_nodes_that_went_those_are_kept_in_mind_that_a_guest_names_and_th
     for name in ("node-1", *(f"spot-{number}" for number in range(50))):
         world._node_changed(None, make_node(name))
         world._node_changed(make_node(name), None)
-        assert len(world._gone_nodes) <= 20
+        assert world.held()["gone node"] <= 20
     assert state(world) == (State.UNREADY, "its node node-1 was deleted")
     assert {"node-1", *(f"spot-{number}" for number in range(40, 50))} <= world._node_by_name.keys()
     assert world._node_by_name.keys() == world._gone_nodes.keys()
+
+
+def test_every_table_of_a_namespace_is_counted_and_shown_even_while_there_is_none(world: World) -> None:
+    assert world.space(NAMESPACE).held().keys() <= set(TABLES)
+    assert World(cast("Any", None), 32).held() == dict.fromkeys(TABLES, 0)
+    assert world.held()["pool"] == 1
+
+
+def test_a_scrape_counts_what_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([{"pool": 1, "vm": 7}])
+    monkeypatch.setattr(HELD, "count", lambda: next(counts))
+    told = generate_latest(REGISTRY).decode()
+    assert 'bullpen_held_entries{table="pool"} 1.0' in told
+    assert 'bullpen_held_entries{table="vm"} 7.0' in told
 
 
 @pytest.mark.parametrize("trouble", [make_node(ready="Unknown"), make_node(cordoned=True)])
