@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from controller.claims import release, status
+from controller.claims.execute import CLAIM_PATH
 from controller.claims.objects import Claim
 from controller.claims.patches import queue_place, whole_status
 from controller.claims.plan import (
@@ -25,6 +26,7 @@ from controller.claims.protocol import Done, StepName
 from controller.claims.queue import Waiting
 from controller.kube import errors
 from controller.kube.client import Priority
+from controller.kube.paths import collection
 from controller.machines.inventory import Instance
 from controller.machines.privacy import redacted
 from controller.metrics import CLAIMS
@@ -125,7 +127,7 @@ class Aftercare:
 
     async def _remove(self, claim: Claim) -> float | None:
         space = self._namespace
-        path = f"/apis/{names.API_VERSION}/namespaces/{space.name}/{names.CLAIMS}/{claim.name}"
+        path = f"{collection(CLAIM_PATH, space.name)}/{claim.name}"
         try:
             await space.client.delete(
                 path,

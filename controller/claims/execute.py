@@ -36,6 +36,7 @@ from controller.claims.protocol import (
 )
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
+from controller.kube.paths import collection
 from controller.kube.store import Store
 from controller.machines.objects import VirtualMachine
 from controller.machines.ownership import watched
@@ -43,8 +44,8 @@ from crds import names
 
 _VM = msgspec.json.Decoder(VirtualMachine)
 
-VM_PATH = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
-CLAIM_PATH = f"/apis/{names.API_VERSION}/namespaces/{{}}/{names.CLAIMS}"
+VM_PATH = f"/apis/{names.KUBEVIRT_API_VERSION}/virtualmachines"
+CLAIM_PATH = f"/apis/{names.API_VERSION}/{names.CLAIMS}"
 
 _URGENT = frozenset(
     {
@@ -87,8 +88,8 @@ class Executor:
         self._vms = vms
         self._claims = claims
         self._writer = writer
-        self._vm_path = VM_PATH.format(namespace)
-        self._claim_path = CLAIM_PATH.format(namespace)
+        self._vm_path = collection(VM_PATH, namespace)
+        self._claim_path = collection(CLAIM_PATH, namespace)
 
     async def drive(self, procedure: P) -> tuple[P, Done]:
         """Take steps until the procedure is done; between uncertain answers a pause that grows.

@@ -18,6 +18,7 @@ from controller.kube import errors
 from controller.kube.client import METADATA_ONLY, ApiClient, Priority
 from controller.kube.objects import KubeObject, ObjectMeta
 from controller.kube.pages import metadata_page
+from controller.kube.paths import collection
 from controller.kube.store import Store
 from controller.machines.ownership import OwnerKind, controller_reference
 from crds import names
@@ -71,7 +72,7 @@ class Resync:
 
     def __init__(self, client: ApiClient, claims: Store[Claim], interval: float, namespace: str = "") -> None:
         self._client = client
-        self._path = VM_PATH.format(namespace) if namespace else VM_PATH.replace("namespaces/{}/", "")
+        self._path = collection(VM_PATH, namespace)
         self._claims = claims
         self._interval = interval
 
@@ -105,7 +106,7 @@ class Resync:
         if not labels:
             return
         log.warning("labels put back", vm=meta.name, namespace=meta.namespace, labels=sorted(labels))
-        path = f"{VM_PATH.format(meta.namespace)}/{meta.name}"
+        path = f"{collection(VM_PATH, meta.namespace)}/{meta.name}"
         try:
             await self._client.json_patch(
                 path, list(put_back(meta, labels)), priority=Priority.STATUS, step=StepName.RESYNC_LABELS

@@ -12,6 +12,7 @@ from controller.claims.loop import Namespace
 from controller.claims.objects import Claim, misfit
 from controller.claims.scope import AnyReflector, Scope
 from controller.kube.client import ApiClient
+from controller.kube.paths import collection
 from controller.kube.reflector import Reflector
 from controller.kube.store import Store
 from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance, gone
@@ -56,8 +57,7 @@ class World:
     def _scope(self, namespace: str) -> Scope:
         """One reflector for each kind; VMs and guests by our label, so that all others cost nothing."""
         ours = names.LABEL_POOL_UID
-        claims, vms = (_collection(path, namespace) for path in (CLAIM_PATH, VM_PATH))
-        vmis = _collection(VMI_PATH, namespace)
+        claims, vms, vmis = (collection(path, namespace) for path in (CLAIM_PATH, VM_PATH, VMI_PATH))
         return Scope(
             namespace,
             (
@@ -195,10 +195,6 @@ class World:
                 self._gone_nodes[name] = None
             else:
                 del self._node_by_name[name]
-
-
-def _collection(path: str, namespace: str) -> str:
-    return path.format(namespace) if namespace else path.replace("namespaces/{}/", "")
 
 
 def kubevirt_missing(unserved: Iterable[str]) -> str:

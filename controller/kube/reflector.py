@@ -17,6 +17,7 @@ from controller.kube.client import METADATA_ONLY, ApiClient
 from controller.kube.errors import ApiError, Forbidden, Gone, NotFound, NotServed, UnknownOutcome, classify
 from controller.kube.objects import KubeObject, ObjectMeta
 from controller.kube.pages import ListMeta, RawPage, metadata_page
+from controller.kube.paths import collection
 from controller.kube.store import Store, T
 
 _PAGE = 250  # objects in one answer of a list
@@ -222,9 +223,7 @@ class Reflector(Generic[T]):
 
     def _home(self, namespace: str) -> str:
         """The collection of one namespace: there the API server finds a name without looking through all."""
-        group, _, plural = self._path.rpartition("/")
-        spread = namespace and not self._namespace
-        return f"{group}/namespaces/{namespace}/{plural}" if spread else self._path
+        return self._path if self._namespace else collection(self._path, namespace)
 
     def _page(self, body: bytes) -> Any:
         try:
