@@ -7,14 +7,13 @@ import signal
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import structlog
 
 from controller.claims.resync import Resync
 from controller.claims.scope import Scope
-from controller.claims.world import TABLES, World
+from controller.claims.world import World
 from controller.handlers import Operator
 from controller.kube import closing
 from controller.kube.client import ApiClient
@@ -213,8 +212,7 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
 def _show_memory(world: World) -> None:
     loop = asyncio.get_running_loop()
     TASKS.set_function(lambda: len(asyncio.all_tasks(loop)))
-    for table in TABLES:
-        HELD.labels(table).set_function(partial(world.held, table))
+    HELD.count = world.held
 
 
 def _count_request(step: str, status: int, took: float) -> None:

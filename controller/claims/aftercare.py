@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from controller.claims import release, status
+from controller.claims.execute import CLAIM_PATH
 from controller.claims.objects import Claim
 from controller.claims.patches import queue_place, whole_status
 from controller.claims.plan import (
@@ -26,6 +27,7 @@ from controller.claims.queue import Waiting
 from controller.claims.tally import Served
 from controller.kube import errors
 from controller.kube.client import Priority
+from controller.kube.paths import collection
 from controller.machines.inventory import Instance
 from controller.machines.privacy import redacted
 from controller.metrics import CLAIMS
@@ -78,7 +80,8 @@ class Aftercare:
             case CheckLost(vm_name=name, vm_uid=uid, status=fresh):
                 return await self._check_lost(release.Lost(claim, name, uid, fresh))
             case Refresh(status=fresh):
-                self.refreshed[claim.uid] = self._namespace.now()
+                if claim.uid in self._namespace.router.claims:  # else it went meanwhile, and was forgotten
+                    self.refreshed[claim.uid] = self._namespace.now()
                 return await self._drive(
                     release.StatusWrite(StepName.CLAIM_STATUS, claim, whole_status(claim, fresh, alive=False))
                 )
@@ -88,7 +91,8 @@ class Aftercare:
     def _place_order(self, claim: Claim) -> None:
         router = self._namespace.router
         pool = claim.spec.pool_ref.name
-        if router.queue(pool).order(claim.uid):
+        queue = router.queues.get(pool)  # none: the claim went meanwhile, and the line with it
+        if queue is not None and queue.order(claim.uid):
             router.hooks.changed(pool)
 
     async def _finish(self, claim: Claim, fresh: dict[str, Any]) -> float | None:
@@ -126,7 +130,7 @@ class Aftercare:
 
     async def _remove(self, claim: Claim) -> float | None:
         space = self._namespace
-        path = f"/apis/{names.API_VERSION}/namespaces/{space.name}/{names.CLAIMS}/{claim.name}"
+        path = f"{collection(CLAIM_PATH, space.name)}/{claim.name}"
         try:
             await space.client.delete(
                 path,

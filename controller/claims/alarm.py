@@ -17,22 +17,25 @@ class Alarm:
         self._rings = rings
         self._due: list[tuple[float, str]] = []
         self._set: dict[str, set[float]] = {}
+        self._times = 0  # in all of those: counted, as nobody is forgotten by a walk over everybody
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         """Times that are set."""
-        return sum(map(len, self._set.values()))
+        return self._times
 
     def set(self, key: str, at: float) -> None:
         """Have this key looked at then, too; other times that were set for it stand."""
         times = self._set.setdefault(key, set())
         if at not in times:
             times.add(at)
+            self._times += 1
             heapq.heappush(self._due, (at, key))
 
     def forget(self, key: str) -> None:
         """Nobody wants to look at it any more, however far off its times are."""
-        if self._set.pop(key, None) and len(self._due) > 2 * len(self) + _SLACK:
+        self._times -= len(self._set.pop(key, ()))
+        if len(self._due) > 2 * self._times + _SLACK:
             self._due = [(at, each) for each, times in self._set.items() for at in times]
             heapq.heapify(self._due)
 
@@ -60,6 +63,7 @@ class Alarm:
             at, key = heapq.heappop(self._due)
             if at in (times := self._set.get(key, set())):
                 times.discard(at)
+                self._times -= 1
                 keys.append(key)
             if not times:
                 self._set.pop(key, None)

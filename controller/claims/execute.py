@@ -36,6 +36,7 @@ from controller.claims.protocol import (
 )
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
+from controller.kube.paths import collection
 from controller.kube.store import Store
 from controller.machines.objects import VirtualMachine
 from controller.machines.ownership import watched
@@ -43,8 +44,8 @@ from crds import names
 
 _VM = msgspec.json.Decoder(VirtualMachine)
 
-VM_PATH = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
-CLAIM_PATH = f"/apis/{names.API_VERSION}/namespaces/{{}}/{names.CLAIMS}"
+VM_PATH = f"/apis/{names.KUBEVIRT_API_VERSION}/virtualmachines"
+CLAIM_PATH = f"/apis/{names.API_VERSION}/{names.CLAIMS}"
 
 _URGENT = frozenset(
     {
@@ -53,6 +54,8 @@ _URGENT = frozenset(
         StepName.REPAIR_PUBLISH,
     }
 )
+# While it waits for an answer to one of these, a claim waits. Never more of them at once than hand-overs.
+_AWAITED = _URGENT | {StepName.HAND_OVER_READ_VM, StepName.HAND_OVER_READ_CLAIM}
 _RELEASING = frozenset({StepName.RELEASE_DELETE, StepName.REPAIR_DESTROY, StepName.DRAIN_DELETE})
 
 P = TypeVar("P", bound=Procedure)
@@ -85,13 +88,14 @@ class Executor:
         self._vms = vms
         self._claims = claims
         self._writer = writer
-        self._vm_path = VM_PATH.format(namespace)
-        self._claim_path = CLAIM_PATH.format(namespace)
+        self._vm_path = collection(VM_PATH, namespace)
+        self._claim_path = collection(CLAIM_PATH, namespace)
 
     async def drive(self, procedure: P) -> tuple[P, Done]:
         """Take steps until the procedure is done; between uncertain answers a pause that grows.
 
-        To 5 s where a claim waits, to 30 s else: a hundred VMs that can't be deleted must not be a storm.
+        To 5 s where a claim waits for its VM, to 30 s else: a hundred VMs that can't be deleted, or claims
+        whose status can't be written, must not be a storm.
         """
         uncertain = 0
         while True:
@@ -101,7 +105,7 @@ class Executor:
             answer = await self.perform(step)
             if isinstance(answer, Unknown | NotApplied):
                 uncertain += 1
-                longest = 5.0 if step.step in _URGENT else 30.0
+                longest = 5.0 if step.step in _AWAITED else 30.0
                 await asyncio.sleep(min(longest, 0.05 * 2.0 ** min(uncertain, 10)) * random.uniform(0.5, 1.0))
             procedure = procedure.observe(answer)
 

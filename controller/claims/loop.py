@@ -275,7 +275,6 @@ class Namespace:
             claim=claim,
             now=self.now(),
             timeline=self.client.timeline(),
-            in_hand=claim.uid in self.in_hand,
             missing=self.desk.missing,
             stuck_after=self.desk.stuck_after,
             pool_known=record is not None,

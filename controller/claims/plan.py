@@ -31,7 +31,6 @@ class View:
     claim: Claim
     now: float
     timeline: Timeline = AS_STAMPED
-    in_hand: bool = False  # a task of ours is at work on it
     missing: str = ""  # KubeVirt's kinds are not served: nothing is known of any VM, and nothing can be done
     pool_known: bool = True
     pool_swept: bool = False  # gone, or under deletion with foreground propagation
@@ -105,9 +104,7 @@ class Plan:
 
 
 def plan(view: View) -> Plan:
-    """What to do about a claim."""
-    if view.in_hand:
-        return Plan()
+    """What to do about a claim that no task of ours is at work on."""
     match view.claim.phase:
         case State.PENDING:
             return _pending(view)
@@ -211,7 +208,7 @@ def _emptied(before: dict[str, Any], fresh: dict[str, Any]) -> bool:
 
 def _lost(view: View, name: str) -> dict[str, Any]:
     bound_at = epoch(view.claim.status.bound_at) if view.claim.status else None
-    if view.pool_swept and bound_at is not None and view.now - bound_at < SWEEP:
+    if view.pool_swept and bound_at is not None and view.now - view.timeline.restated(bound_at) < SWEEP:
         message = f"VM {name} went with its pool, which was deleted in the foreground as it was handed over"
         return status.ended(view.claim, Trigger.LOSE, ClaimReason.POOL_DELETED, message, view.now)
     message = f"VM {name} was gone when it was looked for at {timestamp(view.now)}; nobody released it"
@@ -244,7 +241,7 @@ def _kept(vm: VirtualMachine) -> bool:
 
 def _held_up(view: View, vm: VirtualMachine) -> Plan:
     """Its end is an event; one that does not come is told."""
-    late = (epoch(vm.metadata.deletion_timestamp) or view.now) + view.stuck_after
+    late = view.timeline.restated(epoch(vm.metadata.deletion_timestamp) or view.now) + view.stuck_after
     if view.now < late:
         return Plan(None, late)
     fresh = status.held_up(view.claim, vm, view.now)

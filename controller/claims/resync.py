@@ -8,7 +8,6 @@ import asyncio
 import random
 from collections.abc import Mapping
 
-import msgspec
 import structlog
 
 from controller.claims.execute import VM_PATH
@@ -18,6 +17,8 @@ from controller.claims.protocol import Ops, StepName
 from controller.kube import errors
 from controller.kube.client import METADATA_ONLY, ApiClient, Priority
 from controller.kube.objects import KubeObject, ObjectMeta
+from controller.kube.pages import metadata_page
+from controller.kube.paths import collection
 from controller.kube.store import Store
 from controller.machines.ownership import OwnerKind, controller_reference
 from crds import names
@@ -25,18 +26,6 @@ from crds import names
 log = structlog.get_logger()
 
 _PAGE = "500"
-
-
-class _Continue(msgspec.Struct, frozen=True):
-    next: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct):
-    items: list[KubeObject] | None = None  # null in an empty list of metadata
-    metadata: _Continue = _Continue()
-
-
-_PAGES = msgspec.json.Decoder(_Page)
 
 
 def missing_labels(meta: ObjectMeta, claim: Claim | None) -> dict[str, str]:
@@ -83,7 +72,7 @@ class Resync:
 
     def __init__(self, client: ApiClient, claims: Store[Claim], interval: float, namespace: str = "") -> None:
         self._client = client
-        self._path = VM_PATH.format(namespace) if namespace else VM_PATH.replace("namespaces/{}/", "")
+        self._path = collection(VM_PATH, namespace)
         self._claims = claims
         self._interval = interval
 
@@ -100,7 +89,7 @@ class Resync:
         """One look at the metadata of all VMs. Raises ApiError."""
         params = {"limit": _PAGE}
         while True:
-            page = _PAGES.decode(
+            page = metadata_page(
                 await self._client.get(self._path, params, step=StepName.RESYNC, accept=METADATA_ONLY)
             )
             for each in page.items or ():
@@ -117,7 +106,7 @@ class Resync:
         if not labels:
             return
         log.warning("labels put back", vm=meta.name, namespace=meta.namespace, labels=sorted(labels))
-        path = f"{VM_PATH.format(meta.namespace)}/{meta.name}"
+        path = f"{collection(VM_PATH, meta.namespace)}/{meta.name}"
         try:
             await self._client.json_patch(
                 path, list(put_back(meta, labels)), priority=Priority.STATUS, step=StepName.RESYNC_LABELS

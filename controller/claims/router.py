@@ -88,8 +88,8 @@ class Router:
         record = self.pools.get(name)
         if record is not None and record.uid == uid:
             del self.pools[name]
-            self._tidy(uid)
-            self._tidy_line(name)
+        self._tidy(uid)  # also one whose namesake was seen before its end
+        self._tidy_line(name)
 
     def queue(self, pool: str) -> Queue:
         return self.queues.setdefault(pool, Queue())
@@ -192,18 +192,19 @@ class Router:
                 self._guest_moved(instance.name)
 
     def check(self, instance: Instance) -> None:
-        """Tell of a VM that carries a claim's UID, that no task has in hand and that no Bound claim names.
+        """Tell of a VM that a person marked, or that carries the UID of a claim that does not name it.
 
-        One without an owner is a person's by now and no suspect: leaving alone needs no proof.
+        Never of one that a task has in hand. One without an owner is a person's by now and no suspect:
+        leaving alone needs no proof.
         """
-        meta = instance.vm.metadata
-        claim_uid = meta.labels.get(names.LABEL_CLAIM_UID)
-        if forged(instance.vm) and not instance.busy:
-            self.hooks.suspect(instance)
-            return
         if instance.busy:
             self._unchecked.add(instance.uid)  # what happens to it meanwhile is looked at at its release
             return
+        if forged(instance.vm):
+            self.hooks.suspect(instance)
+            return
+        meta = instance.vm.metadata
+        claim_uid = meta.labels.get(names.LABEL_CLAIM_UID)
         if not claim_uid or instance.state is not State.CLAIMED:
             return
         claim = self.claims.get(claim_uid)

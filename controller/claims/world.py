@@ -3,7 +3,8 @@
 It watches everything, or the namespaces that it was told: then a set of reflectors for each feeds the stores.
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 from controller.claims.desk import Desk
 from controller.claims.execute import CLAIM_PATH, VM_PATH
@@ -11,6 +12,7 @@ from controller.claims.loop import Namespace
 from controller.claims.objects import Claim, misfit
 from controller.claims.scope import AnyReflector, Scope
 from controller.kube.client import ApiClient
+from controller.kube.paths import collection
 from controller.kube.reflector import Reflector
 from controller.kube.store import Store
 from controller.machines.objects import Node, VirtualMachine, VirtualMachineInstance, gone
@@ -22,13 +24,20 @@ VMI_PATH = VM_PATH.replace("virtualmachines", "virtualmachineinstances")
 
 TABLES = (
     *("claim", "vm", "vmi", "pool", "line", "waiting", "inventory", "instance", "guest", "carrier", "named"),
-    *("foreign", "in hand", "alarm", "refreshed"),
+    *("foreign", "in hand", "alarm", "refreshed", "gone node"),
 )
 """What is kept in memory, as `World.held` counts it."""
 
 
+_GONE_NODES = 1000  # at least so many of the last ones that went are remembered
+
+
 class World:
-    """What this process sees of the cluster. Nothing is done about it until `begin`."""
+    """What this process sees of the cluster. Nothing is done about it until `begin`.
+
+    `spaces` only grows: by one for each namespace in which there ever was a pool, a claim or a VM of ours. An
+    empty one costs a few kilobytes, and tasks and loops that are ending may still hold it.
+    """
 
     def __init__(self, client: ApiClient, max_hand_overs: int, namespaces: tuple[str, ...] = ()) -> None:
         self.client = client
@@ -39,6 +48,7 @@ class World:
         self.vmis: Store[VirtualMachineInstance] = Store(self._vmi_changed)
         self.nodes: Store[Node] = Store(self._node_changed)
         self._node_by_name: dict[str, Node] = {}
+        self._gone_nodes: dict[str, None] = {}
         self._unserved: set[tuple[str, str]] = set()
         self._begun: set[str] = set()
         self.node_reflector = Reflector(client, "/api/v1/nodes", Node, self.nodes, optional=True)
@@ -47,8 +57,7 @@ class World:
     def _scope(self, namespace: str) -> Scope:
         """One reflector for each kind; VMs and guests by our label, so that all others cost nothing."""
         ours = names.LABEL_POOL_UID
-        claims, vms = (_collection(path, namespace) for path in (CLAIM_PATH, VM_PATH))
-        vmis = _collection(VMI_PATH, namespace)
+        claims, vms, vmis = (collection(path, namespace) for path in (CLAIM_PATH, VM_PATH, VMI_PATH))
         return Scope(
             namespace,
             (
@@ -92,10 +101,20 @@ class World:
         for task in list(self.desk.tasks):
             task.cancel()
 
-    def held(self, table: str) -> int:
-        """How many entries this table of TABLES has, over all namespaces."""
-        stores = {"claim": len(self.claims), "vm": len(self.vms), "vmi": len(self.vmis)}
-        return stores.get(table, 0) + sum(each.held().get(table, 0) for each in self.spaces.values())
+    def held(self) -> Mapping[str, int]:
+        """How many entries each of TABLES has, over all namespaces."""
+        found = Counter(dict.fromkeys(TABLES, 0))
+        found.update(
+            {
+                "claim": len(self.claims),
+                "vm": len(self.vms),
+                "vmi": len(self.vmis),
+                "gone node": len(self._gone_nodes),
+            }
+        )
+        for each in self.spaces.values():
+            found.update(each.held())
+        return found
 
     def space(self, namespace: str) -> Namespace:
         found = self.spaces.get(namespace)
@@ -156,16 +175,26 @@ class World:
         known = self._node_by_name.get(name)
         if new is None and known is not None and known.metadata.uid != seen.metadata.uid:
             return  # a list tells of the node registered anew before it tells that the old one went
-        new = new or gone(seen)  # kept: a VM on a node that was taken away is lost, not on a node unheard of
+        self._gone_nodes.pop(name, None)
+        if new is None:  # kept: a VM on a node that was taken away is lost, not on a node unheard of
+            new, self._gone_nodes[name] = gone(seen), None
         self._node_by_name[name] = new
         before, after = (node_trouble(each) if each else "" for each in (known, new))
         if before != after:
             for space in self.spaces.values():
                 space.router.node_changed(name)
+        if len(self._gone_nodes) > 2 * _GONE_NODES:
+            self._forget_nodes()
 
-
-def _collection(path: str, namespace: str) -> str:
-    return path.format(namespace) if namespace else path.replace("namespaces/{}/", "")
+    def _forget_nodes(self) -> None:
+        """Those that went long ago and that no guest names: where nodes come and go, each has a new name."""
+        named = {each.status.node_name for each in self.vmis}
+        for name in [*self._gone_nodes][:_GONE_NODES]:
+            del self._gone_nodes[name]
+            if name in named:
+                self._gone_nodes[name] = None
+            else:
+                del self._node_by_name[name]
 
 
 def kubevirt_missing(unserved: Iterable[str]) -> str:

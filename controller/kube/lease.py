@@ -16,6 +16,7 @@ import structlog
 
 from controller.kube.client import ApiClient
 from controller.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from controller.kube.paths import collection
 from controller.kube.server_clock import boot_time
 
 _LOOK = 0.5  # seconds between two looks at a lease that another one holds: one cheap GET
@@ -60,7 +61,7 @@ class LeaderElection:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._client = client
-        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._collection = collection("/apis/coordination.k8s.io/v1/leases", namespace)
         self._meta = {"namespace": namespace, "name": name}
         self._identity = identity
         self._duration = duration

@@ -16,6 +16,8 @@ import structlog
 from controller.kube.client import METADATA_ONLY, ApiClient
 from controller.kube.errors import ApiError, Forbidden, Gone, NotFound, NotServed, UnknownOutcome, classify
 from controller.kube.objects import KubeObject, ObjectMeta
+from controller.kube.pages import ListMeta, RawPage, metadata_page
+from controller.kube.paths import collection
 from controller.kube.store import Store, T
 
 _PAGE = 250  # objects in one answer of a list
@@ -29,24 +31,6 @@ _ABSENT_PAUSE = 3.0  # at most, between two looks for a kind that is not served:
 _ENOUGH = 5  # failures in a row after which the version we watch from is itself suspected
 
 log = structlog.get_logger(__name__)
-
-
-class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "next": "continue"}):
-    resource_version: str
-    next: str = ""
-
-
-class _RawPage(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw] = []
-
-
-class _MetadataPage(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[KubeObject] | None = None  # null in an empty list of metadata
-
-
-_METADATA_PAGES = msgspec.json.Decoder(_MetadataPage)
 
 
 class _OddEvent(msgspec.Struct):
@@ -99,7 +83,7 @@ class Reflector(Generic[T]):
         self._selector = {"labelSelector": label_selector} if label_selector else {}
         self._idle = idle
         self._sleep = sleep
-        page: Any = msgspec.defstruct("Page", [("metadata", _ListMeta), ("items", list[struct], [])])  # type: ignore[valid-type]  # known at run time only
+        page: Any = msgspec.defstruct("Page", [("metadata", ListMeta), ("items", list[struct], [])])  # type: ignore[valid-type]  # known at run time only
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", struct)])
         self._struct = struct
         self._pages = msgspec.json.Decoder(page)
@@ -180,21 +164,11 @@ class Reflector(Generic[T]):
     # List
 
     async def _list(self) -> None:
-        """ResourceVersion stays unset: the answer is what etcd holds now, not what a cache remembers."""
         began = asyncio.get_running_loop().time()
-        objects: list[T] = []
-        params = {"limit": str(_PAGE), **self._selector}
-        while True:
-            body = await self._client.get(self._path, params, step="list", limit=_LIST_LIMIT)
-            page = self._page(body)
-            objects += page.items
-            if not page.metadata.next:
-                break
-            params["continue"] = page.metadata.next
-        self._store.replace(objects, page.metadata.resource_version, self._namespace)
-        self._version = page.metadata.resource_version
-        self._read_at = max(self._read_at, began)
-        self._complaint = self.trouble = ""
+        objects, version = await self._read(self._page, _PAGE)
+        self._store.replace(objects, version, self._namespace)
+        self._version = version
+        self._has_read(began)
         if not self.synced.is_set():
             log.info("synced", path=self._path, objects=len(objects))
             self.synced.set()
@@ -204,25 +178,37 @@ class Reflector(Generic[T]):
     async def _compare(self) -> None:
         """A list of metadata alone, and the objects that turn out to have changed."""
         began = asyncio.get_running_loop().time()
-        metas: list[ObjectMeta] = []
-        params = {"limit": str(_METADATA_PAGE), **self._selector}
-        while True:
-            body = await self._client.get(
-                self._path, params, step="list", limit=_LIST_LIMIT, accept=METADATA_ONLY
-            )
-            page = _METADATA_PAGES.decode(body)
-            metas += [each.metadata for each in page.items or ()]
-            if not page.metadata.next:
-                break
-            params["continue"] = page.metadata.next
+        found, version = await self._read(metadata_page, _METADATA_PAGE, accept=METADATA_ONLY)
+        metas: list[ObjectMeta] = [each.metadata for each in found]
         changed = self._store.changed(metas)
         log.info("compared", path=self._path, objects=len(metas), changed=len(changed))
         if len(changed) > _FEW:
             await self._list()
             return
         await asyncio.gather(*map(self._fetch, changed))
-        self._store.reconcile(metas, page.metadata.resource_version, self._namespace)
+        self._store.reconcile(metas, version, self._namespace)
+        self._has_read(began)
+
+    async def _read(self, decoded: Callable[[bytes], Any], most: int, **accept: str) -> tuple[list[Any], str]:
+        """All pages of a list, of at most so many items each, and the version that it is of.
+
+        ResourceVersion stays unset: the answer is what etcd holds now, not what a cache remembers.
+        """
+        items: list[Any] = []
+        params = {"limit": str(most), **self._selector}
+        while True:
+            page = decoded(
+                await self._client.get(self._path, params, step="list", limit=_LIST_LIMIT, **accept)
+            )
+            items += page.items or ()
+            if not page.metadata.next:
+                return items, page.metadata.resource_version
+            params["continue"] = page.metadata.next
+
+    def _has_read(self, began: float) -> None:
+        """The store is as new as a read that began then: whatever was in the way of that is over."""
         self._read_at = max(self._read_at, began)
+        self._complaint = self.trouble = ""
 
     async def _fetch(self, meta: ObjectMeta) -> None:
         """One object, by a list of its name: what may be listed need not be allowed to be read otherwise."""
@@ -237,9 +223,7 @@ class Reflector(Generic[T]):
 
     def _home(self, namespace: str) -> str:
         """The collection of one namespace: there the API server finds a name without looking through all."""
-        group, _, plural = self._path.rpartition("/")
-        spread = namespace and not self._namespace
-        return f"{group}/namespaces/{namespace}/{plural}" if spread else self._path
+        return self._path if self._namespace else collection(self._path, namespace)
 
     def _page(self, body: bytes) -> Any:
         try:
@@ -247,7 +231,7 @@ class Reflector(Generic[T]):
         except msgspec.MsgspecError:
             pass
         try:
-            raw = msgspec.json.decode(body, type=_RawPage)
+            raw = msgspec.json.decode(body, type=RawPage)
         except msgspec.MsgspecError as error:
             raise UnknownOutcome(message=f"not a list: {error}") from error
         return self._pages.type(raw.metadata, [obj for item in raw.items if (obj := self._one(item))])

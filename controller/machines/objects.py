@@ -79,9 +79,8 @@ class Node(msgspec.Struct, frozen=True):
 
 
 def gone(node: Node) -> Node:
-    """The node as it is remembered after its object was deleted."""
-    meta = msgspec.structs.replace(node.metadata, deletion_timestamp=node.metadata.deletion_timestamp or GONE)
-    return msgspec.structs.replace(node, metadata=meta)
+    """What is remembered of a node after its object was deleted: that, however it was on its way out."""
+    return Node(ObjectMeta(name=node.metadata.name, uid=node.metadata.uid, deletion_timestamp=GONE))
 
 
 def condition_of(conditions: list[Condition], kind: str) -> Condition | None:

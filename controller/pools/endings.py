@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from controller.kube.timeline import AS_STAMPED, Timeline
 from controller.machines.inventory import Instance
 from controller.machines.ownership import OwnerKind, owner_of
 from controller.machines.readiness import epoch
@@ -21,9 +22,11 @@ class Endings:
     next_late: float = 0.0
 
 
-def endings(terminating: Iterable[Instance], now: float, patience: float) -> Endings:
-    """Sort the VMs under deletion; `patience` in seconds."""
-    found = [(_begun(each, now) + patience, each) for each in terminating]
+def endings(
+    terminating: Iterable[Instance], now: float, patience: float, timeline: Timeline = AS_STAMPED
+) -> Endings:
+    """Sort the VMs under deletion; `patience` in seconds, `now` in epoch seconds of the server's clock."""
+    found = [(timeline.restated(_begun(each, now)) + patience, each) for each in terminating]
     late = [at for at, _ in found if at > now]
     return Endings(
         going=tuple(each for _, each in found if _of_a_pool(each)),

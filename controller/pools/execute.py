@@ -17,6 +17,7 @@ from controller.claims.execute import VM_PATH, Executor
 from controller.claims.protocol import Done, StepName
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
+from controller.kube.paths import collection
 from controller.kube.store import Store
 from controller.machines.inventory import Instance
 from controller.machines.objects import VirtualMachine
@@ -52,7 +53,7 @@ class PoolWriter:
         self._vms = vms
         self._executor = executor
         self._namespace = namespace
-        self._path = VM_PATH.format(namespace)
+        self._path = collection(VM_PATH, namespace)
         self._under_way: set[str] = set()
 
     def unseen(self) -> int:

@@ -14,9 +14,9 @@ from controller.claims.records import PoolRecord
 from controller.claims.world import World
 from controller.kube import errors
 from controller.kube.client import Priority
+from controller.kube.paths import collection
 from controller.pools.loop import RESYNC, PoolLoop
-from controller.pools.report import conceal
-from crds import names
+from controller.pools.report import POOL_PATH, conceal
 from crds.conditions import PoolCondition, PoolReason
 from crds.pool import parse_pool
 
@@ -81,8 +81,7 @@ class PoolHost:
         Raises:
             ApiError: they could not be listed.
         """
-        within = f"/namespaces/{namespace}" if namespace else ""
-        path = f"/apis/{names.API_VERSION}{within}/{names.POOLS}"
+        path = collection(POOL_PATH, namespace)
         listed = orjson.loads(await self._world.client.get(path, step=StepName.POOL_READ))
         for each in listed["items"]:
             self.observe(None, each)
@@ -171,7 +170,7 @@ class PoolHost:
             self._world.desk.start(self._refuse(seen, uid))
 
     async def _refuse(self, seen: _Known, uid: str) -> None:
-        path = f"/apis/{names.API_VERSION}/namespaces/{seen.namespace}/{names.POOLS}/{seen.name}/status"
+        path = f"{collection(POOL_PATH, seen.namespace)}/{seen.name}/status"
         condition = {
             "type": PoolCondition.READY.value,
             "status": "False",

@@ -198,7 +198,7 @@ class PoolLoop:
         revisions, stale = self._freshness.count(inventory), self._freshness.standard.stale
         waiting = [each for each in self._idle(State.PROVISIONING) if each.derived.unschedulable]
         terminating = inventory.by_state[State.TERMINATING].values()  # in hand still, if we removed them
-        ending = endings(terminating, self.space.now(), self.space.desk.stuck_after)
+        ending = endings(terminating, self.space.now(), self.space.desk.stuck_after, inventory.timeline())
         self._late_at = ending.next_late
         seen = Snapshot(
             pool=self._judged,

@@ -13,6 +13,7 @@ from controller.claims.protocol import StepName
 from controller.kube import errors
 from controller.kube.client import ApiClient, Priority
 from controller.kube.objects import KubeObject
+from controller.kube.paths import collection
 from controller.machines.privacy import private_texts, redacted
 from controller.metrics import WARM, WARM_TARGET
 from controller.pools.refusals import growing_pause
@@ -27,6 +28,7 @@ log = structlog.get_logger()
 
 INTERVAL = 1.0  # s between two writes of a pool's status
 AGAIN = 5.0  # s until one without an answer is tried again, if nothing changes before
+POOL_PATH = f"/apis/{names.API_VERSION}/{names.POOLS}"
 _PASSING = (errors.UnknownOutcome, errors.TooManyRequests, errors.NotLeading)
 _EXPOSED = (
     State.PROVISIONING,
@@ -156,8 +158,7 @@ class Reporter:
 
 
 def _path(pool: VirtualMachinePool) -> str:
-    meta = pool.metadata
-    return f"/apis/{names.API_VERSION}/namespaces/{meta.namespace}/{names.POOLS}/{meta.name}"
+    return f"{collection(POOL_PATH, pool.metadata.namespace)}/{pool.metadata.name}"
 
 
 def _status_of(pool: VirtualMachinePool) -> Json:

@@ -50,7 +50,12 @@ class People:
         self.warm[name] = warm
 
     async def change_pool(self, name: str, spec: Json) -> None:
-        await self.api.merge_patch(f"{self._bullpen}/{POOLS}/{name}", {"spec": spec})
+        """Change its spec, unless a fault made it vanish."""
+        try:
+            await self.api.merge_patch(f"{self._bullpen}/{POOLS}/{name}", {"spec": spec})
+        except ApiError as error:
+            if error.status != _NOT_FOUND or name in self.warm:
+                raise
 
     async def scale(self, warm: int, name: str = "pool") -> None:
         await self.change_pool(name, {"warm": {"replicas": warm}})

@@ -133,6 +133,26 @@ async def test_it_is_tried_until_it_is_known(api: FakeApi, client: ApiClient) ->
         assert watched.versions() == {"a": "9"}
 
 
+async def test_an_answer_that_is_no_list_is_asked_for_again(api: FakeApi, client: ApiClient) -> None:
+    api.will(things(7, thing("a", 3)), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(says(200, {"hello": "from a proxy"}), things(20, thing("a", 3)))
+        await confirmed(watched)
+    assert len(api.asked) == 2
+
+
+async def test_what_was_in_the_way_of_a_comparison_is_over_when_one_has_succeeded(
+    api: FakeApi, client: ApiClient
+) -> None:
+    api.will(things(7, thing("a", 3)), hangs())
+    async with running(client) as watched:
+        await standing_by(api, watched)
+        api.will(refuses(403, "Forbidden", "not yet"), things(20, thing("a", 3)))
+        await confirmed(watched)
+        assert watched.reflector.trouble == ""
+
+
 async def test_a_list_that_began_after_the_taking_over_is_enough(api: FakeApi, client: ApiClient) -> None:
     since = asyncio.get_running_loop().time()
     api.will(things(7, thing("a", 3)), hangs())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NoReturn
 
 import pytest
 
@@ -85,6 +86,25 @@ def test_claims_with_long_lifetimes_that_are_given_back_soon_leave_nothing_behin
     assert len(clock.alarm) == 1
     assert len(clock.alarm._due) <= 2 * 1 + alarm._SLACK + 1
     assert not clock.alarm._set.keys() - {"stays"}
+
+
+class _Unwalked(dict[str, set[float]]):
+    """Times by key over which nobody may go."""
+
+    def values(self) -> NoReturn:
+        raise AssertionError("a walk over all keys")
+
+    items = __iter__ = values
+
+
+def test_a_key_is_forgotten_without_a_walk_over_the_others(clock: Clock) -> None:
+    clock.alarm._set = _Unwalked()
+    for number in range(100):
+        clock.alarm.set(f"claim-{number}", 1000.0 + HOUR)
+        clock.alarm.set(f"claim-{number}", 1000.0 + 2 * HOUR)
+    for number in range(20):
+        clock.alarm.forget(f"claim-{number}")
+    assert len(clock.alarm) == 160
 
 
 async def test_a_clock_that_is_set_forward_does_not_keep_it_from_ringing_for_what_is_set_then(

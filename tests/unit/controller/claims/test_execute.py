@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -14,10 +15,12 @@ from controller.claims.protocol import (
     Answer,
     DeleteVM,
     Denied,
+    Done,
     FoundVM,
     Invalid,
     Missing,
     NotApplied,
+    PatchClaimStatus,
     PatchVM,
     ReadClaim,
     ReadVM,
@@ -114,6 +117,50 @@ def test_a_hand_over_goes_before_a_release_and_that_before_a_status(
     step: StepName, priority: Priority
 ) -> None:
     assert priority_of(step) is priority
+
+
+@dataclass(frozen=True)
+class _Stubborn:
+    """A procedure that wants the same step until it was refused so many times."""
+
+    step: Step
+    left: int = 20
+
+    def next(self) -> Step | Done:
+        return self.step if self.left else Done("done")
+
+    def observe(self, _: Answer) -> _Stubborn:
+        return replace(self, left=self.left - 1)
+
+
+@pytest.mark.parametrize(
+    ("step", "longest"),
+    [
+        pytest.param(PATCH, 5.0, id="a hand-over's write: its claim waits"),
+        pytest.param(ReadVM(StepName.HAND_OVER_READ_VM, "vm"), 5.0, id="a hand-over's read of its VM"),
+        pytest.param(ReadClaim(StepName.HAND_OVER_READ_CLAIM, "claim"), 5.0, id="and of its claim"),
+        pytest.param(DELETE, 30.0, id="a release: nobody waits"),
+        pytest.param(PatchClaimStatus(StepName.CLAIM_STATUS, "claim", ()), 30.0, id="a status"),
+    ],
+)
+async def test_between_refusals_it_pauses_ever_longer_but_not_for_long_where_a_claim_waits(
+    step: Step, longest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def refused(_: Step) -> Answer:
+        return Unknown()
+
+    async def sleep(pause: float) -> None:
+        pauses.append(pause)
+
+    executor = Executor(cast("Any", None), "ns", Store(), Store(), lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(executor, "perform", refused)
+    monkeypatch.setattr("controller.claims.execute.asyncio.sleep", sleep)
+    monkeypatch.setattr("controller.claims.execute.random.uniform", lambda _, most: most)
+    await executor.drive(_Stubborn(step))
+    assert (pauses[0], pauses[-1]) == (0.1, longest)
+    assert pauses == sorted(pauses)
 
 
 class _Client:

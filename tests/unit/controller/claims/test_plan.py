@@ -53,23 +53,6 @@ def _condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
     return found
 
 
-# ---- in hand
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        make_claim(timeout="1s"),
-        make_bound_claim(expires=-10),
-        make_bound_claim(phase="Releasing"),
-        make_bound_claim(phase="Released", ttl=0, conditions=[make_condition("Finished")]),
-    ],
-)
-def test_a_claim_that_a_task_of_ours_is_at_work_on_is_left_to_it(claim: Claim) -> None:
-    assert _plan(claim) != NOTHING
-    assert _plan(claim, in_hand=True) == NOTHING
-
-
 # ---- waiting
 
 
@@ -199,6 +182,20 @@ def test_a_clock_that_is_set_hastens_nothing(
     assert _plan(claim, now=due - 0.1, timeline=clock).action is None
     assert _plan(claim, now=due - 0.1, timeline=clock).look_again == due
     assert _plan(claim, now=due, timeline=clock).action is not None
+
+
+def test_a_vm_under_deletion_is_not_told_to_be_stuck_because_the_clock_was_set_forward() -> None:
+    claim, hour = make_bound_claim(phase="Releasing"), 3600.0
+    seen = {"vm": GOING, "stuck_after": 60.0, "timeline": SET_FORWARD}
+    assert _plan(claim, now=NOW + hour, **seen) == Plan(None, NOW + hour + 59)
+    assert isinstance(_plan(claim, now=NOW + hour + 59, **seen).action, Refresh)
+
+
+def test_a_vm_that_went_with_its_pool_is_told_to_have_though_the_clock_was_set_forward() -> None:
+    seen = {"vm": None, "pool_swept": True, "now": NOW + 3600, "timeline": SET_FORWARD}
+    action = _plan(make_bound_claim(bound=-30), **seen).action
+    assert isinstance(action, CheckLost)
+    assert _condition(action.status, "Ready")["reason"] == "PoolDeleted"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from controller.claims.resync import Resync, missing_labels, put_back
+from controller.kube.errors import UnknownOutcome
 from controller.kube.objects import ObjectMeta, OwnerReference
 from controller.kube.store import Store
 from crds import names
@@ -95,6 +96,13 @@ async def test_a_cluster_without_a_vm_is_looked_at_too() -> None:
         await Resync(client, Store(), 1.0).look()
         [asked] = api.asked
         assert asked.path == "/apis/kubevirt.io/v1/virtualmachines"
+
+
+async def test_an_answer_that_is_no_list_costs_one_look_and_not_all_that_would_follow() -> None:
+    async with serving() as api, api.client() as client:
+        api.will(says(200, {"hello": "from a proxy"}))
+        with pytest.raises(UnknownOutcome, match="not a list"):
+            await Resync(client, Store(), 1.0).look()
 
 
 @pytest.mark.parametrize(("key", "right"), [(names.LABEL_POOL_UID, "pool-uid"), (names.LABEL_POOL, "pool")])

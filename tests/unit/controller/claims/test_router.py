@@ -681,6 +681,15 @@ def test_a_claim_that_was_being_served_when_its_pool_went_is_in_line_for_the_nex
     assert [each.claim.name for each in again.queue.waiting()] == ["one"]
 
 
+def test_of_a_pool_whose_namesake_was_seen_before_its_end_nothing_is_held(desk: Desk) -> None:
+    record = desk.pool()
+    again = desk.pool(uid="another-pool-uid")
+    desk.router.pool_gone("pool", record.uid)
+    assert [*desk.router.pools.values()] == [again]
+    assert [*desk.router.inventories] == ["another-pool-uid"]
+    assert desk.router.queues["pool"] is again.queue
+
+
 def test_without_objects_nothing_is_held(desk: Desk) -> None:
     record = desk.pool()
     desk.warm("a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.kube.timeline import Timeline
 from controller.machines.inventory import Instance
 from controller.pools.endings import Endings, endings
 from statemachines.instance import State
@@ -25,6 +26,12 @@ def test_a_vm_that_has_been_under_deletion_for_too_long_is_stuck() -> None:
 def test_until_then_it_is_under_way_and_it_is_known_when_it_is_late() -> None:
     found = endings([ending("a"), ending("b")], NOW, 60.0)
     assert (found.stuck, found.under_way, found.next_late) == ((), 2, NOW + 59)
+
+
+def test_a_clock_that_is_set_forward_makes_none_stuck() -> None:
+    forward = Timeline().heard(NOW - 10, 0.0).heard(NOW + 3590, 10.0)
+    found = endings([ending("a")], NOW + 3600, 60.0, forward)
+    assert (found.stuck, found.under_way, found.next_late) == ((), 1, NOW + 3600 + 59)
 
 
 def test_a_claimed_one_is_not_the_pools_to_wait_for() -> None:

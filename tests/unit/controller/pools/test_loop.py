@@ -13,6 +13,7 @@ from controller.claims.loop import Namespace
 from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
 from controller.kube.errors import UnknownOutcome
+from controller.kube.timeline import Timeline
 from controller.machines.inventory import Inventory
 from controller.machines.objects import Node, VirtualMachineInstance
 from controller.machines.readiness import ReadinessRule
@@ -71,6 +72,16 @@ def test_a_booting_vm_that_is_being_removed_is_not_counted_until_its_mark_is_see
         inventory.reserve(instance, "drain")
     assert len(first.instances) == 1
     assert not any(isinstance(each, Remove) for each in plan(loop._snapshot())), "one more goes"
+
+
+def test_a_vm_under_deletion_is_stuck_by_a_clock_that_nobody_sets(loop: PoolLoop) -> None:
+    inventory = loop.record.inventory
+    inventory.observe(make_vm("a", deleting=True), None, None, NOW)
+    loop.space.desk.stuck_after = 0.5
+    assert len(loop._snapshot().stuck) == 1
+    host_behind = Timeline(Timeline().heard(NOW + 1.0, 1.0).stretches, host=NOW - 3600.0)
+    inventory.timeline = lambda: host_behind
+    assert not loop._snapshot().stuck
 
 
 @pytest.mark.parametrize(("of_another", "failures"), [(True, 2), (False, 0)])
