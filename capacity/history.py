@@ -16,21 +16,25 @@ from capacity.leads import Leads
 from capacity.sketch import LeadTimes
 
 HOUR: Final = 3600
+QUARTER: Final = 900  # seconds: what is counted together once single arrivals are forgotten
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
 DETAILED: Final = WEEK  # how long each arrival is kept
-KEPT: Final = 28 * DAY  # how long the numbers of each hour are kept
-MOST_ARRIVALS: Final = 200_000  # kept one by one; the oldest are only counted by the hour then
+KEPT: Final = 28 * DAY  # how long the numbers of each quarter of an hour are kept
+MOST_ARRIVALS: Final = 100_000  # kept one by one; the oldest are only counted by the quarter then
 MOST_GAPS: Final = 500
 MOST_REFUSED: Final = 1000
 RETRY_WITHIN: Final = 60.0  # seconds after a refusal in which the same claimant's next claim is the same wish
 _LATE: Final = 8  # of the gaps, so many of the newest may still touch what is told now
-RECENT: Final = (60, 120, 300, 600, 1200, 3600)  # seconds of the windows in `Recent`
+RECENT: Final = (60, 120, 300, 600, 1200, HOUR, 6 * HOUR, DAY)  # seconds of the windows in `Recent`
+
+
+_HOUR: Final = RECENT.index(HOUR)
 
 
 @dataclass(slots=True)
-class Hour:
-    """One hour of the clock: units that arrived, seconds that do not count, and how claims were served."""
+class Quarter:
+    """A quarter of an hour of the clock: units that arrived, seconds that do not count, claims served."""
 
     arrived: int = 0
     gap: float = 0.0
@@ -51,14 +55,15 @@ class Recent:
 class Past:
     """An immutable copy of a history, for the work that is done beside the event loop.
 
-    `arrivals`: whole epoch seconds, sorted, one entry a unit. `hours`: epoch hours (seconds // 3600), with
-    `arrived` units in each and `seen` seconds of each in which demand was watched. `gaps`: (start, end) rows.
+    `arrivals`: whole epoch seconds, sorted, one entry a unit. `quarters`: epoch quarters of an hour
+    (seconds // 900), with `arrived` units in each and `seen` seconds of each in which demand was watched.
+    `gaps`: (start, end) rows.
     """
 
     now: float
     since: float
     arrivals: NDArray[np.int64]
-    hours: NDArray[np.int64]
+    quarters: NDArray[np.int64]
     arrived: NDArray[np.int64]
     seen: NDArray[np.float64]
     gaps: NDArray[np.float64]
@@ -77,7 +82,7 @@ class History:
     since: float
     detail_since: float = 0.0
     arrivals: "array[int]" = field(default_factory=lambda: array("q"))
-    hours: dict[int, Hour] = field(default_factory=dict)
+    quarters: dict[int, Quarter] = field(default_factory=dict)
     gaps: list[tuple[float, float]] = field(default_factory=list)
     leads: Leads = field(default_factory=Leads)
     note: str = ""
@@ -96,7 +101,7 @@ class History:
         units -= self._retried(at, units, who)
         second = int(at)
         if not any(start <= at < end for start, end in self.gaps[-_LATE:]):
-            self._hour(at).arrived += units
+            self._quarter(at).arrived += units
         if second < self.detail_since:
             return
         if not self.arrivals or self.arrivals[-1] <= second:
@@ -120,9 +125,9 @@ class History:
 
     def served(self, at: float, *, warm: bool, units: int = 1) -> None:
         """A claim was served: `warm` if it waited no longer than the service level's maxWait."""
-        hour = self._hour(at)
-        hour.served += units
-        hour.warm += units * warm
+        quarter = self._quarter(at)
+        quarter.served += units
+        quarter.warm += units * warm
 
     def lead(self, seconds: float, tier: str = "", revision: str = "") -> None:
         """An order took so long from its creation to ready. Leave out what an outage or the brake delayed."""
@@ -143,13 +148,13 @@ class History:
         self.gaps = merged[-MOST_GAPS:]
         for number, seconds in self._covered().items():
             if (more := seconds - before.get(number, 0.0)) > 0:
-                hour = self._hour(number * HOUR)
-                hour.gap += more
-                hour.arrived = self._watched(number)
+                quarter = self._quarter(number * QUARTER)
+                quarter.gap += more
+                quarter.arrived = self._watched(number)
 
     def _watched(self, number: int) -> int:
-        """Units that arrived in an epoch hour outside of all gaps."""
-        begin, stop = number * HOUR, (number + 1) * HOUR
+        """Units that arrived in an epoch quarter outside of all gaps."""
+        begin, stop = number * QUARTER, (number + 1) * QUARTER
         hidden = sum(
             max(0, self._between(max(start, begin), min(end, stop))) for start, end in self.gaps[-_LATE:]
         )
@@ -159,12 +164,12 @@ class History:
         return bisect_left(self.arrivals, end) - bisect_left(self.arrivals, start)
 
     def _covered(self) -> dict[int, float]:
-        """Seconds of each epoch hour that the gaps cover."""
+        """Seconds of each epoch quarter that the gaps cover."""
         covered: dict[int, float] = {}
         for start, end in self.gaps:
             first = max(start, end - KEPT)
-            for number in range(int(first // HOUR), int(end // HOUR) + 1):
-                inside = min(end, (number + 1) * HOUR) - max(first, number * HOUR)
+            for number in range(int(first // QUARTER), int(end // QUARTER) + 1):
+                inside = min(end, (number + 1) * QUARTER) - max(first, number * QUARTER)
                 if inside > 0:
                     covered[number] = covered.get(number, 0.0) + inside
         return covered
@@ -175,8 +180,8 @@ class History:
         if len(self.arrivals) > MOST_ARRIVALS:
             oldest = max(oldest, self.arrivals[-MOST_ARRIVALS] + 1)
         self.forget_arrivals(oldest)
-        for number in [number for number in self.hours if (number + 1) * HOUR <= now - KEPT]:
-            del self.hours[number]
+        for number in [number for number in self.quarters if (number + 1) * QUARTER <= now - KEPT]:
+            del self.quarters[number]
         self.since = max(self.since, now - KEPT)
         self.gaps = [(start, end) for start, end in self.gaps if end > self.detail_since]
         for who, times in list(self._refused.items()):
@@ -184,21 +189,26 @@ class History:
                 del self._refused[who]
 
     def forget_arrivals(self, before: float) -> None:
-        """Keep arrivals one by one from then on only; the hours still count the older ones."""
+        """Keep arrivals one by one from then on only; the quarters still count the older ones."""
         del self.arrivals[: bisect_left(self.arrivals, before)]
         self.detail_since = max(self.detail_since, before)
 
+    @property
+    def claims(self) -> int:
+        """Units asked for in the last four weeks, gaps left out."""
+        return sum(quarter.arrived for quarter in self.quarters.values())
+
     def hit_ratio(self, now: float, window: float = WEEK) -> float | None:
-        """The share (0..1) of claims served warm, by whole hours of the window; None if none was served."""
-        first = int((now - window) // HOUR)
-        within = [hour for number, hour in self.hours.items() if number > first]
-        served = sum(hour.served for hour in within)
-        return sum(hour.warm for hour in within) / served if served else None
+        """The share (0..1) of claims served warm, by whole quarters of an hour; None if none was served."""
+        first = int((now - window) // QUARTER)
+        within = [quarter for number, quarter in self.quarters.items() if number > first]
+        served = sum(quarter.served for quarter in within)
+        return sum(quarter.warm for quarter in within) / served if served else None
 
     def claims_per_hour(self, now: float) -> float:
         """Units asked for in the last hour, or since watching began, as a rate."""
         recent = self.recent(now)
-        return recent.arrived[-1] * HOUR / max(recent.seen[-1], float(RECENT[0]))
+        return recent.arrived[_HOUR] * HOUR / max(recent.seen[_HOUR], float(RECENT[0]))
 
     def recent(self, now: float) -> Recent:
         """What arrived lately, for `Curve.estimate`."""
@@ -217,22 +227,22 @@ class History:
 
     def snapshot(self, now: float, *, tier: str = "", revision: str | None = None) -> Past:
         """An immutable copy, with the lead times of one tier and revision (None: the one measured last)."""
-        first = int(self.since // HOUR)
-        numbers = range(first, max(first, int(now // HOUR)) + 1)
-        nothing = Hour()
-        of = [self.hours.get(number, nothing) for number in numbers]
-        starts = np.fromiter(numbers, dtype=np.int64) * HOUR
-        watched = np.minimum(starts + HOUR, now) - np.maximum(starts, self.since)
+        first = int(max(self.since, now - KEPT) // QUARTER)
+        numbers = range(first, max(first, int(now // QUARTER)) + 1)
+        nothing = Quarter()
+        of = [self.quarters.get(number, nothing) for number in numbers]
+        starts = np.fromiter(numbers, dtype=np.int64) * QUARTER
+        watched = np.minimum(starts + QUARTER, now) - np.maximum(starts, self.since)
         return Past(
             now=now,
             since=self.since,
             arrivals=np.array(self.arrivals, dtype=np.int64),
-            hours=starts // HOUR,
-            arrived=np.array([hour.arrived for hour in of], dtype=np.int64),
-            seen=np.clip(watched - np.array([hour.gap for hour in of]), 0.0, None),
+            quarters=starts // QUARTER,
+            arrived=np.array([quarter.arrived for quarter in of], dtype=np.int64),
+            seen=np.clip(watched - np.array([quarter.gap for quarter in of]), 0.0, None),
             gaps=np.array(self.gaps, dtype=np.float64).reshape(-1, 2),
             leads=self.leads.of(tier, revision),
         )
 
-    def _hour(self, at: float) -> Hour:
-        return self.hours.setdefault(int(at // HOUR), Hour())
+    def _quarter(self, at: float) -> Quarter:
+        return self.quarters.setdefault(int(at // QUARTER), Quarter())
