@@ -41,19 +41,7 @@ class Piece:
     demand: SlotDemand | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What the first piece may keep, and the unit-hours that it all would cost.
-
-    `floor` is what the floor alone costs until the day's end, `wanted` what all that is asked for does.
-    """
-
-    units: int
-    floor: float
-    wanted: float
-
-
-def allowance(pieces: Sequence[Piece], *, left: float, floor: int) -> Allowance:
+def allowance(pieces: Sequence[Piece], *, left: float, floor: int) -> int:
     """How many units the first piece may keep so that what is left, in unit-hours, lasts until the day's end.
 
     Args:
@@ -61,22 +49,20 @@ def allowance(pieces: Sequence[Piece], *, left: float, floor: int) -> Allowance:
         left: unit-hours, less than nothing if the day is overdrawn.
         floor: units that are kept in any case; they are paid for first.
     """
-    rows = [_row(piece, max(piece.wants, floor)) for piece in pieces]
-    costs_of_floor = float(sum(costs[:floor].sum() for costs, _ in rows))
+    asked = [max(piece.wants, floor) for piece in pieces]
+    if sum(units * piece.hours for units, piece in zip(asked, pieces, strict=True)) <= left:
+        return asked[0]
+    rows = [_row(piece, units) for piece, units in zip(pieces, asked, strict=True)]
     cost = np.concatenate([costs[floor:] for costs, _ in rows])
     worth = np.concatenate([worths[floor:] for _, worths in rows])
-    wanted = costs_of_floor + float(cost.sum())
-    first = max(pieces[0].wants, floor)
-    if wanted <= left:
-        return Allowance(first, costs_of_floor, wanted)
-    if not cost.size:
-        return Allowance(floor, costs_of_floor, wanted)
     dearest_first = np.argsort(-worth, kind="stable")
-    spent = costs_of_floor + np.cumsum(cost[dearest_first])
+    spent = np.cumsum(cost[dearest_first]) + sum(float(costs[:floor].sum()) for costs, _ in rows)
+    unpaid = int(np.searchsorted(spent, left, side="right"))
+    if unpaid == cost.size:
+        return asked[0]
     # The first unit that can't be paid for sets the price, and everything that is worth more is bought.
-    unpaid = min(int(np.searchsorted(spent, left, side="right")), cost.size - 1)
     price = worth[dearest_first[unpaid]]
-    return Allowance(floor + int((rows[0][1][floor:] > price).sum()), costs_of_floor, wanted)
+    return floor + int((rows[0][1][floor:] > price).sum())
 
 
 def _row(piece: Piece, units: int) -> tuple[Floats, Floats]:

@@ -5,20 +5,24 @@ the innermost of which rises at once and falls slowly. Pure but for the stabiliz
 asked for. It must never know what a unit is.
 """
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
 from capacity import policies
-from capacity.budget import Allowance, Piece, allowance
+from capacity.budget import Piece, allowance
+from capacity.curve import FEWEST, Curve, LeadFigures
 from capacity.decision import Advice, Decision, Limits, Policy, Stock, WebhookAnswer
+from capacity.history import Recent
 from capacity.idle import IdleSpent, day_of
 from capacity.policies import Ask
 from capacity.schedules import slots, units_at
 from capacity.stabilize import Stabilizer
 from crds.conditions import PoolReason
-from crds.durations import seconds
-from crds.warm import Budget, WarmCapacity
+from crds.durations import seconds, text
+from crds.ratios import fraction
+from crds.warm import Budget, LevelMode, WarmCapacity
 
 UNKNOWN_BOOT: Final = 60.0
 """Seconds that a unit is taken to need before any was measured."""
@@ -32,6 +36,8 @@ def decide(
     now: float,
     stabilizer: Stabilizer,
     limits: Limits,
+    curve: Curve | None = None,
+    recent: Recent | None = None,
     webhook: WebhookAnswer | None = None,
     spent: IdleSpent | None = None,
 ) -> Decision:
@@ -43,6 +49,8 @@ def decide(
         now: epoch seconds.
         stabilizer: of this pool; it is told what was asked for now.
         limits: what bounds the making of units.
+        curve: what was measured of demand and lead times; None: nothing yet.
+        recent: demand of the last minutes, `History.recent(now)`.
         webhook: the webhook's last answer; None: it was not asked yet.
         spent: idle unit-hours of the day; None: nothing is known of them, as if none had stood idle.
     """
@@ -50,32 +58,36 @@ def decide(
         stabilizer.forget()
         if spec.budget is None:
             return _floor_alone(spec.replicas)
-    asks = _asks(spec, stock, now, limits, webhook)
+    asks = _asks(spec, stock, now, limits, curve, recent, webhook)
     applied = [ask.policy for ask in asks if ask.policy.applied]
     winner = max(applied, key=lambda policy: policy.wants, default=_NOTHING)
-    window = seconds(spec.scale_down.stabilization)
+    lead = curve.lead.p95 if curve is not None else None
+    window = max(seconds(spec.scale_down.stabilization), lead or 0.0)
     held = stabilizer.highest(winner.wants, now, window) if applied else 0
     units, decided_by = held, winner.name
     if held > winner.wants:
         decided_by = "scaleDown"
-        asks.append(_slowly(spec, held, stabilizer.falls_at(window)))
+        asks.append(_slowly(held, window, stabilizer.falls_at(window), by_lead=window == lead))
     if spec.max is not None:
         asks.append(Ask(Policy("max", spec.max, f"spec.warm.max is {spec.max}")))
         if units > spec.max:
             units, decided_by = spec.max, "max"
     if spec.budget is not None:
-        bound = _budget(spec, spec.budget, units, asks, now, spent)
+        bound = _budget(spec, spec.budget, units, asks, now, curve, spent)
         asks.append(bound)
         if units > bound.policy.wants:
             units, decided_by = bound.policy.wants, "budget"
     if units <= spec.replicas:
         units, decided_by = spec.replicas, "replicas"
+    warnings = [advice for ask in asks for advice in ask.warnings]
+    if curve is not None and applied:
+        warnings += policies.refill_bound(curve, limits)
     changes = [ask.changes_at for ask in asks if ask.changes_at is not None and ask.changes_at > now]
     return Decision(
         target=units,
         decided_by=decided_by,
         policies=(_floor(spec.replicas), *(ask.policy for ask in asks)),
-        warnings=tuple(advice for ask in asks for advice in ask.warnings),
+        warnings=tuple(warnings),
         next_change_at=min(changes, default=None),
     )
 
@@ -93,55 +105,99 @@ def _floor(replicas: int) -> Policy:
 
 
 def _asks(
-    spec: WarmCapacity, stock: Stock, now: float, limits: Limits, webhook: WebhookAnswer | None
+    spec: WarmCapacity,
+    stock: Stock,
+    now: float,
+    limits: Limits,
+    curve: Curve | None,
+    recent: Recent | None,
+    webhook: WebhookAnswer | None,
 ) -> list[Ask]:
     asks = []
     if spec.percent is not None:
         asks.append(policies.percent(spec.percent, stock))
     if spec.schedules:
+        lead = curve.lead if curve is not None else LeadFigures()
 
         def fill(units: int) -> float:
-            return UNKNOWN_BOOT * -(-units // limits.servers)
+            return time_to_fill(units, lead, limits.servers)
 
         asks += policies.schedules(slots(spec.schedules, now, floor=spec.replicas, fill=fill))
+    if spec.service_level is not None:
+        most = {"warm.max": spec.max, "limits.maxReplicas": limits.most}
+        asks.append(policies.service_level(spec.service_level, curve, recent, now, most))
     if spec.webhook is not None:
         asks.append(policies.webhook(webhook, now))
     return asks
 
 
-def _slowly(spec: WarmCapacity, held: int, falls_at: float | None) -> Ask:
-    slowly = spec.scale_down.stabilization
-    because = f"{held} was asked for less than {slowly} ago (scaleDown.stabilization)"
+def time_to_fill(units: int, lead: LeadFigures, servers: int) -> float:
+    """Seconds until so many units, ordered at once, are ready: as many boots one after another as it takes.
+
+    All but the last take the mean, the last one as long as 19 of 20 do.
+    """
+    mean, slow = lead.mean or UNKNOWN_BOOT, lead.p95 or UNKNOWN_BOOT
+    return slow + mean * max(0.0, units / servers - 1)
+
+
+def _slowly(held: int, window: float, falls_at: float | None, *, by_lead: bool) -> Ask:
+    why = "19 of 20 are ready within that time" if by_lead else "scaleDown.stabilization"
+    because = f"{held} was asked for less than {text(window)} ago ({why})"
     return Ask(Policy("scaleDown", held, because), changes_at=falls_at)
 
 
 def _budget(
-    spec: WarmCapacity, budget: Budget, units: int, asks: Sequence[Ask], now: float, spent: IdleSpent | None
+    spec: WarmCapacity,
+    budget: Budget,
+    units: int,
+    asks: Sequence[Ask],
+    now: float,
+    curve: Curve | None,
+    spent: IdleSpent | None,
 ) -> Ask:
     """What the budget leaves for this hour; reckoned from the hour's start, so that it does not jitter."""
     begin, end = day_of(now, budget.time_zone)
     hour = begin + (now - begin) // _HOUR * _HOUR
-    used = spent.today(now, budget.time_zone, until=hour) if spent is not None else 0.0
+    if curve is not None and curve.claims < FEWEST:
+        curve = None
     steady = max([ask.policy.wants for ask in asks if ask.policy.name in {"percent", "webhook"}], default=0)
+    rests_on = (hour, steady, spec, curve and curve.built_at)
+    if spent is not None and spent.remembered is not None and spent.remembered[0] == rests_on:
+        later = spent.remembered[1]
+    else:
+        later = _later(spec, hour + _HOUR, end, steady, curve)
+        if spent is not None:
+            spent.remembered = (rests_on, later)
+    used = spent.today(now, budget.time_zone, until=hour) if spent is not None else 0.0
+    demand = curve.demand(now) if curve is not None else None
+    first = Piece(min(_HOUR, end - hour) / _HOUR, units, demand)
+    left = budget.max_idle_hours_per_day - used
+    bought = allowance([first, *later], left=left, floor=spec.replicas)
+    return _worded(spec, budget, max(units, spec.replicas), bought, min(hour + _HOUR, end))
 
-    def wants(at: float) -> int:
-        asked = max(steady, units_at(spec.schedules, at))
-        return asked if spec.max is None else min(asked, spec.max)
 
-    pieces = [Piece(1.0, units)]
-    start = hour + _HOUR
-    while start < end:
-        pieces.append(Piece(min(_HOUR, end - start) / _HOUR, wants(start)))
-        start += _HOUR
-    bought = allowance(pieces, left=budget.max_idle_hours_per_day - used, floor=spec.replicas)
-    ends = min(hour + _HOUR, end)
-    return _worded(spec, budget, max(units, spec.replicas), bought, ends)
+def _later(spec: WarmCapacity, start: float, end: float, steady: int, curve: Curve | None) -> list[Piece]:
+    """What the hours from `start` to the day's `end` will ask for, as far as can be told.
+
+    `steady` is what share and webhook ask for now: nobody knows better of them.
+    """
+    level = spec.service_level
+    pieces = []
+    for ahead in range(math.ceil((end - start) / _HOUR)):
+        at = start + ahead * _HOUR
+        wants = max(steady, units_at(spec.schedules, at))
+        if curve is not None and level is not None and level.mode is LevelMode.APPLY:
+            wants = max(wants, curve.estimate(fraction(level.target), at).units)
+        bounded = wants if spec.max is None else min(wants, spec.max)
+        demand = curve.demand(at) if curve is not None else None
+        pieces.append(Piece(min(_HOUR, end - at) / _HOUR, bounded, demand))
+    return pieces
 
 
-def _worded(spec: WarmCapacity, budget: Budget, asked: int, bought: Allowance, ends: float) -> Ask:
+def _worded(spec: WarmCapacity, budget: Budget, asked: int, bought: int, ends: float) -> Ask:
     hours = f"{budget.max_idle_hours_per_day} idle hours a day"
-    if bought.units < asked:
-        because = f"what is left of {hours} leaves {bought.units} for now, of {asked}"
+    if bought < asked:
+        because = f"what is left of {hours} leaves {bought} for now, of {asked}"
     else:
         because = f"{hours} are enough for all that is asked for now"
     warnings = []
@@ -151,7 +207,7 @@ def _worded(spec: WarmCapacity, budget: Budget, asked: int, bought: Allowance, e
             f"warm.replicas alone may cost {around_the_clock} idle hours a day and is kept all the same: "
             f"raise budget.maxIdleHoursPerDay above {budget.max_idle_hours_per_day}, or lower warm.replicas"
         )
-    if bought.units < asked:
+    if bought < asked:
         warnings.append(f"the budget cuts what is asked for: {because}; raise budget.maxIdleHoursPerDay")
     advice = tuple(Advice(PoolReason.BUDGET_BITES, each) for each in warnings)
-    return Ask(Policy("budget", bought.units, because), advice, ends)
+    return Ask(Policy("budget", bought, because), advice, ends)

@@ -1,10 +1,12 @@
 """How many unit-hours stood idle today, which a budget is spent on. It must never know what a unit is."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from capacity.budget import Piece
 
 STEP: Final = 900
 """Seconds of one entry: every zone's midnight falls on a quarter of an hour."""
@@ -29,13 +31,15 @@ class IdleSpent:
     Idle are units that are ready, unready or being reset: everything that costs and that nobody uses.
     """
 
-    __slots__ = ("_at", "_spent", "_units")
+    __slots__ = ("_at", "_spent", "_units", "remembered")
 
     def __init__(self, pairs: Iterable[tuple[int, float]] = ()) -> None:
         """Start with what `to_pairs` gave, perhaps by another process."""
         self._spent: dict[int, float] = {int(step): float(seconds) for step, seconds in pairs}
         self._at: float | None = None
         self._units = 0
+        self.remembered: tuple[object, Sequence[Piece]] | None = None
+        """What was last reckoned of the rest of the day, and what it rested on: it holds for an hour."""
 
     def observe(self, units: int, now: float) -> None:
         """So many units are idle from now on; what was idle until now is booked.

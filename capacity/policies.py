@@ -1,15 +1,23 @@
 """What each policy of a spec asks for, in a sentence. It must never know what another one asks for."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from capacity.decision import Advice, Policy, Stock, WebhookAnswer
+from capacity.curve import FEWEST, Basis, Curve
+from capacity.decision import Advice, Limits, Policy, Stock, WebhookAnswer
+from capacity.history import Recent
 from capacity.schedules import Slot
 from crds.conditions import PoolReason
-from crds.ratios import at_least
+from crds.ratios import at_least, fraction
+from crds.warm import LevelMode, ServiceLevel
 
+ROOM: Final = 1.5
+"""Servers for each unit in flight on average, at the busiest time."""
+LOOK_AGAIN: Final = 30.0
+"""Seconds after which demand may ask for something else although nothing happened."""
 GOOD_FOR: Final = 600.0
 """Seconds for which a webhook's last good answer counts while it fails."""
 
@@ -57,6 +65,64 @@ def webhook(answer: WebhookAnswer | None, now: float) -> Ask:
         units, changes = answer.units, ends
     failing = Advice(PoolReason.WEBHOOK_FAILING, f"the webhook fails: {answer.error}; {because}")
     return Ask(Policy("webhook", units, because), (failing,), changes)
+
+
+def service_level(
+    level: ServiceLevel,
+    curve: Curve | None,
+    recent: Recent | None,
+    now: float,
+    most: Mapping[str, int | None],
+) -> Ask:
+    """What reaches the level now and as far ahead as units take to come; what a person should know of it.
+
+    Args:
+        level: of the spec.
+        curve: what was measured; None: nothing yet.
+        recent: demand of the last minutes.
+        now: epoch seconds.
+        most: what bounds the target, by the name of the field; None: nothing.
+    """
+    applied = level.mode is LevelMode.APPLY
+    asked = f"{level.target} of claims within {level.max_wait}"
+    found = curve.estimate(fraction(level.target), now, recent) if curve is not None else None
+    if curve is None or found is None or found.basis is Basis.FLOOR:
+        little = found.because if found is not None else "nothing was measured yet"
+        because = f"{little}: the other policies decide until then"
+        few = Advice(PoolReason.TOO_FEW_CLAIMS, f"{asked}: {because}")
+        return Ask(Policy("serviceLevel", 0, because, applied), (few,), now + LOOK_AGAIN)
+    how = "counted" if found.basis is Basis.EMPIRICAL else "fitted"
+    because = f"{asked} need {found.units} ({how}: {found.because}; lead time {curve.lead.p50:.2g}s)"
+    low = tuple(
+        Advice(
+            PoolReason.LEVEL_UNREACHABLE,
+            f"{asked} need {found.units}, and {field} is {bound}: raise it, or ask for a lower level",
+        )
+        for field, bound in most.items()
+        if bound is not None and bound < found.units
+    )
+    return Ask(Policy("serviceLevel", found.units, because, applied), low, now + LOOK_AGAIN)
+
+
+def refill_bound(curve: Curve, limits: Limits) -> tuple[Advice, ...]:
+    """Whether the busiest time keeps nearly all servers busy, so that a buffer refills late at any size.
+
+    With `load` = rate times mean lead time in flight on average, 1.5 times as many servers leave a third of
+    them free for what the average does not show.
+    """
+    if curve.claims < FEWEST:
+        return ()
+    when, rate = curve.busiest()
+    enough = math.ceil(ROOM * rate / 3600 * (curve.lead.mean or 0.0))
+    if limits.servers >= enough:
+        return ()
+    return (
+        Advice(
+            PoolReason.REFILL_BOUND,
+            f"{rate:.2g} claims an hour (around {when}) at a lead time of {curve.lead.mean:.2g}s need "
+            f"limits.maxConcurrentCreations: {enough} or more; it is {limits.servers}",
+        ),
+    )
 
 
 def clock(at: float) -> str:

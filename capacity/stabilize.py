@@ -30,7 +30,7 @@ class Stabilizer:
     def highest(self, units: int, now: float, window: float) -> int:
         """Recommend so many units now; the highest that was recommended within the last `window` seconds."""
         self._push(units, now)
-        while self._held[0][0] < now - window:
+        while len(self._held) > 1 and self._held[0][0] <= now - window:
             self._held.popleft()
         return self._held[0][1]
 
