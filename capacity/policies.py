@@ -101,7 +101,8 @@ def service_level(
         for field, bound in most.items()
         if bound is not None and bound < found.units
     )
-    return Ask(Policy("serviceLevel", found.units, because, applied), low, now + LOOK_AGAIN)
+    again = min(now + LOOK_AGAIN, found.changes_at or math.inf)
+    return Ask(Policy("serviceLevel", found.units, because, applied), low, again)
 
 
 def refill_bound(curve: Curve, limits: Limits) -> tuple[Advice, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from capacity.curve import Curve, build
 
+from capacity.curve import Curve, build
 from capacity.decide import decide, time_to_fill
 from capacity.decision import Decision, Limits, Stock, WebhookAnswer
 from capacity.history import DAY, History
