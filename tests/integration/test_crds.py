@@ -96,6 +96,8 @@ def test_the_api_server_publishes_a_description_of_every_field(published: dict[s
     [
         ("warmpool", "Keeps booted virtual machines of one template ready"),
         ("wp.spec.warm.replicas", r"How many unclaimed VMs to keep, ready or booting \(default 1\)"),
+        ("wp.spec.warm.serviceLevel.mode", r"Recommend \(default\): status.warm.policies says what"),
+        ("wp.spec.warm.schedules.start", "a cron expression of five fields"),
         ("wp.spec.template.spec.runStrategy", r"Always \(also when absent\) or RerunOnFailure"),
         ("vmclaim", "Takes one booted virtual machine from a VirtualMachinePool"),
         ("vmc.spec.whenEmpty.policy", r"Order \(default\): order one more VM at once"),
@@ -191,7 +193,7 @@ def test_scale_moves_the_floor_and_shows_unclaimed_vms_and_their_selector(
     apply(kubectl, namespace, pool)
     set_status(admin, namespace, pool, POOL_STATUS)
     kubectl("scale", "warmpool/ci", "--replicas=7", "-n", namespace)
-    assert get(kubectl, namespace, "wp", "ci")["spec"]["warm"] == {"replicas": 7}
+    assert get(kubectl, namespace, "wp", "ci")["spec"]["warm"]["replicas"] == 7
     scale = admin.get(f"{path_of(pool, namespace)}/scale").body
     assert scale["spec"] == {"replicas": 7}
     assert scale["status"] == {"replicas": 4, "selector": "bullpen.dev/pool=ci"}
