@@ -62,7 +62,12 @@ class App:
         self.definitions = Definitions(self.client, names.API_VERSION, (names.POOLS, names.CLAIMS))
         self.world = World(self.client, settings.max_hand_overs, settings.namespaces)
         self.world.desk.stuck_after = seconds(settings.stuck_after)
-        self.host = PoolHost(self.world, seconds(settings.brake_delay), seconds(settings.resync_interval))
+        self.host = PoolHost(
+            self.world,
+            seconds(settings.brake_delay),
+            seconds(settings.resync_interval),
+            seconds(settings.sizing_interval),
+        )
         self.reflectors = self.world.reflectors
         self.stopping = asyncio.Event()
         self.operator = Operator(
@@ -145,6 +150,7 @@ class App:
         """Take the lease, go to work, and return when it is lost."""
         await self.lease.acquire()
         LEADING.set(1)
+        self.world.desk.led_until = self.lease.left_at
         async with asyncio.TaskGroup() as group:
             self.beginning = group.create_task(self._begin())
             await self.lease.hold()

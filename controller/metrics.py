@@ -20,7 +20,22 @@ HAND_OVERS_REFUSED = Counter(
 )
 REPAIRS = Counter("bullpen_repairs_total", "VMs that repair looked at, by what became of them.", ("outcome",))
 WARM = Gauge("bullpen_warm", "VMs of a pool by state.", ("namespace", "pool", "state"))
-WARM_TARGET = Gauge("bullpen_warm_target", "The warm target of a pool.", ("namespace", "pool", "policy"))
+WARM_TARGET = Gauge(
+    "bullpen_warm_target",
+    "What each policy asks for, and under the policy `target` what is aimed at.",
+    ("namespace", "pool", "policy"),
+)
+HIT_RATIO = Gauge(
+    "bullpen_hit_ratio",
+    "Share of the claims of seven days that got a VM that was warm.",
+    ("namespace", "pool"),
+)
+IDLE_SECONDS = Counter(
+    "bullpen_idle_vm_seconds_total",
+    "Seconds that VMs stood ready (or nearly) and unclaimed, together.",
+    ("namespace", "pool"),
+)
+CURVE_SECONDS = Histogram("bullpen_curve_seconds", "How long a pool's curve of demand took to draw.")
 DRAINED = Counter(
     "bullpen_vms_drained_total",
     "Unclaimed VMs that were removed, by why: failed, stale, too-old, surplus, draining, pool-deleted.",

@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from crds.durations import seconds
 
 SHORTEST_LEASE = 3.0  # s
+SHORTEST_SIZING = 1.0  # s
 HIGHEST_PORT = 65_535
 
 
@@ -22,6 +23,14 @@ def _duration(text: str) -> str:
 def _lease(text: str) -> str:
     if seconds(text) < SHORTEST_LEASE:
         raise ValueError(f"a lease shorter than {SHORTEST_LEASE:g}s can't be kept: write 15s")
+    return text
+
+
+def _sizing(text: str) -> str:
+    if seconds(text) < SHORTEST_SIZING:
+        raise ValueError(
+            f"a write of each pool's history more often than every {SHORTEST_SIZING:g}s: write 5m"
+        )
     return text
 
 
@@ -76,6 +85,11 @@ class Settings(BaseSettings):
     resync_interval: Length = Field(
         "5m",
         description="how often stripped labels, and changed data of templates, are looked for",
+    )
+    sizing_interval: Annotated[Length, AfterValidator(_sizing)] = Field(
+        "5m",
+        description="how often each pool's demand is written down and its curve is drawn; webhooks are "
+        "asked ten times as often",
     )
     stuck_after: Length = Field(
         "5m", description="how long a VM may be under deletion before its pool says so"

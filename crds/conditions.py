@@ -123,6 +123,8 @@ class PoolReason(StrEnum):
     """Surfaces when the budget cuts what the policies ask for, or replicas overdraw it (PoliciesMet)."""
     TOO_FEW_CLAIMS = "TooFewClaims"
     """Surfaces when fewer claims were seen than a service level can be reckoned from (PoliciesMet)."""
+    HISTORY_LOST = "HistoryLost"
+    """Surfaces when the history of demand could not be read and begins anew, or is not kept (PoliciesMet)."""
     SCHEDULE_NEVER_OPENS = "ScheduleNeverOpens"
     """Surfaces when a schedule can't be followed, as one for 30 February (PoliciesMet)."""
 

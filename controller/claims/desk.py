@@ -13,6 +13,8 @@ class Desk:
     """`active` while this process leads and its lists are complete; `room`: hand-overs that may start.
 
     `stuck_after`: seconds after which a VM under deletion counts as one that does not go.
+    `thinking`: held by what reckons beside the event loop, one at a time: it takes the loop's core.
+    `led_until`: when whoever led before this process last did, in epoch seconds; 0: nobody is known of.
     `missing` is why nothing can be done to any VM: KubeVirt's kinds are not served.
     """
 
@@ -20,7 +22,9 @@ class Desk:
         self.active = False
         self.stuck_after = 300.0
         self.missing = ""
+        self.led_until = 0.0
         self.room = max_hand_overs
+        self.thinking = asyncio.Lock()
         self.tasks: set[asyncio.Task[Any]] = set()
         self._waiting: dict[str, Callable[[], None]] = {}
 
@@ -37,11 +41,12 @@ class Desk:
         for wake in waiting.values():
             wake()
 
-    def start(self, work: Coroutine[Any, Any, object]) -> None:
+    def start(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         """Run a task of ours; a failure is logged and ends nothing else."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self.tasks.discard(task)

@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -75,6 +76,7 @@ class LeaderElection:
         self._seen_at = 0.0
         self._in_doubt = False  # whether a taking may have been applied without our knowing
         self.looked = asyncio.Event()  # `acquire` has had its first answer, whatever it was
+        self.left_at = 0.0  # when the holder before us last was, in epoch seconds; 0: nobody was
         self.trouble = ""  # why the lease can't be asked for, while `acquire` waits
 
     def time_left(self) -> float:
@@ -151,6 +153,7 @@ class LeaderElection:
             self._in_doubt = before  # somebody was faster: perhaps an earlier try of ours
             raise
         self._mine, self._stamp, self._in_doubt = taken, sent, False
+        self.left_at = _epoch(lease.spec.renew_time)
         return True
 
     def _is_free(self, lease: _Lease) -> bool:
@@ -240,3 +243,10 @@ class LeaderElection:
         path += f"?timeout={round(self._renew * 1000)}ms"
         method = "PUT" if version else "POST"
         return _LEASES.decode(await self._client.send(method, path, body, step="lease", limit=self._renew))
+
+
+def _epoch(stamp: str | None) -> float:
+    try:
+        return datetime.fromisoformat(stamp).timestamp() if stamp else 0.0
+    except ValueError:  # a person's
+        return 0.0

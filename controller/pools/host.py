@@ -40,11 +40,13 @@ class _Known:
 class PoolHost:
     """The loops of all pools, by UID. A standby only takes note: its loops begin with its leadership."""
 
-    def __init__(self, world: World, brake_unit: float, resync: float = RESYNC) -> None:
+    def __init__(
+        self, world: World, brake_unit: float, resync: float = RESYNC, sizing: float = RESYNC
+    ) -> None:
         self._world = world
         self._brake_unit = brake_unit
         self._known: dict[str, _Known] = {}
-        self._resync = resync
+        self._resync, self._sizing = resync, sizing
         self._loops: dict[str, PoolLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._buried: dict[str, None] = {}
@@ -121,9 +123,10 @@ class PoolHost:
             return
         for _, boot in record.inventory.drain_boots():
             record.boots.add(boot)  # they were counted by whoever led then
-        loop = self._loops[uid] = PoolLoop(
-            self._world.space(record.pool.metadata.namespace), record, self._brake_unit, self._resync
-        )
+        record.tally.clear()  # likewise: the claims that there are tell what came since
+        space = self._world.space(record.pool.metadata.namespace)
+        loop = PoolLoop(space, record, self._brake_unit, self._resync, self._sizing)
+        self._loops[uid] = loop
         self._tasks[uid] = asyncio.get_running_loop().create_task(loop.run())
 
     def _changed_in(self, namespace: str) -> Any:

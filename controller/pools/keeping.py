@@ -21,11 +21,10 @@ Json = dict[str, Any]
 
 
 class Note(msgspec.Struct, rename="camel", frozen=True):
-    """What is written down beside the history: when (epoch seconds), and the idle time of that day."""
+    """What is written down beside the history: when (epoch seconds), and `capacity.idle`'s pairs."""
 
     written_at: float = 0.0
-    day: str = ""
-    idle_seconds: float = 0.0
+    idle: list[tuple[int, float]] = []
 
 
 class _ConfigMap(msgspec.Struct, rename="camel"):

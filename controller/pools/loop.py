@@ -20,9 +20,9 @@ from controller.machines.inventory import IN_FLIGHT, STOCK, Instance, revision_o
 from controller.machines.privacy import private_texts, redacted
 from controller.machines.rendering import TemplateError, check
 from controller.machines.revision import revision
-from controller.metrics import LEAD_TIME
 from controller.pools import finalizer
-from controller.pools.brake import BrakeState, restored
+from controller.pools.boots import Boots
+from controller.pools.brake import restored
 from controller.pools.data import DataWatch
 from controller.pools.endings import endings
 from controller.pools.execute import PoolWriter
@@ -31,6 +31,7 @@ from controller.pools.plan import Action, Check, Create, DropFinalizer, Remove, 
 from controller.pools.refusals import Refusal, Refusals
 from controller.pools.removals import Removals
 from controller.pools.report import Reporter, expose
+from controller.pools.sizing import Sizing
 from controller.pools.snapshot import Snapshot, Trouble
 from controller.pools.status import hindrance, status
 from crds.conditions import PoolReason
@@ -47,16 +48,21 @@ _REMOVABLE = (State.UNREADY, *IN_FLIGHT, State.WARM)
 class PoolLoop:
     """One pool. `run` ends when the pool is gone; cancel it to stop."""
 
-    def __init__(self, space: Namespace, record: PoolRecord, brake_unit: float, resync: float) -> None:
+    def __init__(
+        self,
+        space: Namespace,
+        record: PoolRecord,
+        brake_unit: float,
+        resync: float,
+        sizing: float = RESYNC,
+    ) -> None:
         self.space = space
         self.record = record
         self.wake = asyncio.Event()
         self._writer = PoolWriter(space.client, space.name, space.vms, space.executor)
-        self._brake_unit = brake_unit
-        self._brake = restored(record.pool, space.now())
-        self._failed: set[str] = set()
-        self._last_failure = ""
-        self._proven = 0
+        self._sizing = Sizing(space, record, sizing, self.wake.set)
+        brake = restored(record.pool, space.now())
+        self._boots = Boots(record, brake, brake_unit, self._sizing.booted, self._public)
         self._planned = 0
         self._removals = Removals(space.desk, self._writer, record, self.wake.set)
         self._refusals = Refusals()
@@ -78,6 +84,7 @@ class PoolLoop:
     async def run(self) -> None:
         """Passes until the pool is gone."""
         failures = 0
+        await self._sizing.begin()
         while not self._gone:
             try:
                 await self._pass()
@@ -111,7 +118,8 @@ class PoolLoop:
         await self._adopt()
         self._read_template()
         self._data.look(self.pool)
-        self._count_boots()
+        self._boots.count(self._freshness.standard, self.space.now())
+        self._sizing.look(self._judged, self._revision, self._boots.brake)
         seen = self._snapshot()
         actions = plan(seen)
         for action in actions:
@@ -128,8 +136,8 @@ class PoolLoop:
         """Until something changes, a pause ends, or for the resync; then let the flock land."""
         delay = RESYNC * random.uniform(0.9, 1.1)
         now = self.space.now()
-        timers = (self._retry_at, self._refusals.retry_at, self._late_at, self._brake.next_probe or 0.0)
-        for at in (*timers, self._freshness.look_at, self._data.due):
+        timers = (self._retry_at, self._refusals.retry_at, self._late_at, self._boots.brake.next_probe or 0.0)
+        for at in (*timers, self._freshness.look_at, self._data.due, *self._sizing.due):
             if now < at < math.inf:
                 delay = min(delay, at - now + 0.01)
         # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the wake.
@@ -155,8 +163,7 @@ class PoolLoop:
             self._generation = pool.metadata.generation
             self._freshness.configure(pool)
             if self._revision not in self._freshness.standard.revisions:
-                self._brake = BrakeState()  # what failed was made from another template
-                self._last_failure, self._proven = "", 0
+                self._boots.another_template()
             self._revision = revision(pool)
             self._refusals, self._checked = Refusals(), False
             try:
@@ -166,29 +173,6 @@ class PoolLoop:
         elif self._refusals.over(now, self.record.inventory.total):
             self._refusals, self._checked = self._refusals.again(), False
         self.record.trouble = self._refusals.template
-
-    def _count_boots(self) -> None:
-        inventory = self.record.inventory
-        for instance, boot in inventory.drain_boots():
-            self.record.boots.add(boot)
-            LEAD_TIME.labels(self.record.name).observe(boot)
-            if self._freshness.standard.stale(revision_of(instance)):
-                continue  # what another template's VMs do says nothing of this one
-            self._proven += 1
-            if not self._brake.open or instance.created >= (self._brake.open_since or 0.0):
-                self._brake = self._brake.succeeded()
-        failed = inventory.by_state[State.FAILED]
-        for uid, instance in failed.items():
-            if uid not in self._failed:
-                self._failed.add(uid)
-                # An older one says nothing of this template, and neither does one that its node took along.
-                blamed = not instance.derived.node_lost
-                if blamed and not self._freshness.standard.stale(revision_of(instance)):
-                    self._last_failure = self._public(instance.derived.reason)
-                    self._brake = self._brake.failed(self.space.now(), instance.created, self._brake_unit)
-                why = self._public(instance.derived.reason)
-                log.warning("VM failed", pool=self.record.name, vm=instance.name, why=why)
-        self._failed &= failed.keys()
 
     def _snapshot(self) -> Snapshot:
         record, inventory = self.record, self.record.inventory
@@ -211,7 +195,9 @@ class PoolLoop:
             creating=self._creating(),
             removing=len(self._removals.under_way) + ending.under_way,
             oldest_pending=oldest,
-            brake=self._brake,
+            target=self._sizing.decision.target,
+            told=self._sizing.told,
+            brake=self._boots.brake,
             trouble=self._refusals.trouble,
             missing=self.space.desk.missing,
             quota=self._refusals.quota,
@@ -226,11 +212,11 @@ class PoolLoop:
             outdated=self._freshness.outdated(inventory, revisions, self.space.now()),
             standard=self._freshness.standard,
             revisions=revisions,
-            proven=self._proven,
+            proven=self._boots.proven,
             departing=sum(inventory.count(state) - inventory.idle(state) for state in IN_FLIGHT),
             lead_time=(record.boots.quantile(0.5), record.boots.quantile(0.95)),
             short_since=self._short_since,
-            last_failure=self._last_failure,
+            last_failure=self._boots.last_failure,
             checked=self._checked,
         )
         if not seen.deleting and not surplus(seen):
@@ -344,5 +330,5 @@ class PoolLoop:
         self.wake.set()
 
     async def say_stopped(self) -> None:
-        """A clean stop: the pool says that nobody watches it."""
-        await self._reporter.say_stopped(self.space.now())
+        """A clean stop: the pool says that nobody watches it, and what was asked of it is kept."""
+        await asyncio.gather(self._reporter.say_stopped(self.space.now()), self._sizing.memory.keep())

@@ -15,7 +15,7 @@ from controller.kube.client import ApiClient, Priority
 from controller.kube.objects import KubeObject
 from controller.kube.paths import collection
 from controller.machines.privacy import private_texts, redacted
-from controller.metrics import WARM, WARM_TARGET
+from controller.metrics import HIT_RATIO, IDLE_SECONDS, WARM, WARM_TARGET
 from controller.pools.refusals import growing_pause
 from controller.pools.snapshot import Snapshot
 from controller.pools.status import stopped
@@ -54,12 +54,16 @@ def expose(seen: Snapshot) -> None:
     meta = seen.pool.metadata
     for state in _EXPOSED:
         WARM.labels(meta.namespace, meta.name, state.value).set(seen.counts[state])
-    WARM_TARGET.labels(meta.namespace, meta.name, "replicas").set(seen.target)
+    for policy in seen.told.decision.policies:
+        WARM_TARGET.labels(meta.namespace, meta.name, policy.name).set(policy.wants)
+    WARM_TARGET.labels(meta.namespace, meta.name, "target").set(seen.target)
+    if seen.told.hit_ratio is not None:
+        HIT_RATIO.labels(meta.namespace, meta.name).set(seen.told.hit_ratio)
 
 
 def conceal(namespace: str, pool: str) -> None:
     """A pool that is gone has no figures: else its last ones would be shown until the process ends."""
-    for gauge in (WARM, WARM_TARGET):
+    for gauge in (WARM, WARM_TARGET, HIT_RATIO, IDLE_SECONDS):
         gauge.remove_by_labels({"namespace": namespace, "pool": pool})
 
 

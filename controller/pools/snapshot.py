@@ -8,6 +8,7 @@ from controller.machines.inventory import Instance, revision_of
 from controller.pools.brake import BrakeState
 from controller.pools.changes import Data
 from controller.pools.freshness import Revisions, Standard
+from controller.pools.telling import Told
 from crds.pool import VirtualMachinePool
 from statemachines.instance import State
 
@@ -27,13 +28,16 @@ class Snapshot:
     VMs stand here one by one only where the plan may remove them: `removable` while there are too many,
     `outdated` while some are to be replaced. `departing` are in flight still and on their way out by us.
     `proven` is how many of the present template have become warm. `no_room`: VMs of this revision wait for a
-    node. `going` are the pool's own that are being deleted, `stuck` all that have been for too long.
+    node. `going` are the pool's own that are being deleted, `stuck` all that have been for too long. `target`
+    is how many unclaimed VMs are aimed at, `told` what is said about that.
     """
 
     pool: VirtualMachinePool
     revision: str
     now: float
     counts: dict[State, int]
+    target: int
+    told: Told
     handing_over: int = 0
     backorders: int = 0
     pending: int = 0
@@ -98,7 +102,3 @@ class Snapshot:
     def total(self) -> int:
         """All VMs that exist, terminating ones included."""
         return sum(self.counts.values()) + self.creating
-
-    @property
-    def target(self) -> int:
-        return self.pool.spec.warm.replicas

@@ -9,7 +9,7 @@ from typing import Any
 
 from controller.claims.patches import timestamp
 from controller.machines.inventory import Instance
-from controller.pools import rollout
+from controller.pools import rollout, telling
 from controller.pools.changes import changed
 from controller.pools.plan import surplus, wanted
 from controller.pools.snapshot import Snapshot
@@ -46,18 +46,12 @@ def selector(pool_uid: str) -> str:
 def status(seen: Snapshot, before: Json) -> Json:
     """The whole status; `before` is the last one, whose transition times are kept."""
     instances = {name: sum(seen.counts[s] for s in states) for name, states in _COUNTED.items()}
-    target = seen.target
     fresh: Json = {
         "observedGeneration": seen.pool.metadata.generation,
         "replicas": sum(seen.counts[s] for s in _UNCLAIMED),
         "total": sum(seen.counts.values()),
         "instances": instances,
-        "warm": {
-            "ready": max(0, seen.ready),
-            "target": target,
-            "decidedBy": "replicas",
-            "policies": [{"name": "replicas", "wants": target, "because": f"spec.warm.replicas is {target}"}],
-        },
+        "warm": telling.warm(seen.ready, seen.told),
         "currentRevision": seen.revision,
         "updatedReplicas": seen.revisions.updated,
         "demand": _demand(seen),
@@ -75,6 +69,8 @@ def status(seen: Snapshot, before: Json) -> Json:
             (PoolCondition.CAPACITY_AVAILABLE, capacity_available(seen)),
         )
     ]
+    if (verdict := telling.policies_met(seen.pool.spec.warm, seen.told)) is not None:
+        fresh["conditions"].append(_condition(PoolCondition.POLICIES_MET, verdict, seen, before))
     return fresh | _data(seen, before, fresh["conditions"])
 
 
@@ -321,7 +317,7 @@ def _demand(seen: Snapshot) -> Json:
     lead = {k: round(v, 2) for k, v in zip(("p50", "p95"), seen.lead_time, strict=True) if v is not None}
     if lead:
         found["leadTimeSeconds"] = lead
-    return found
+    return found | telling.figures(seen.told)
 
 
 def _brake(seen: Snapshot) -> Json:

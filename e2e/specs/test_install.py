@@ -140,6 +140,8 @@ def test_no_right_is_a_wildcard() -> None:
         ("watch", "nodes"),
         ("get", "secrets"),
         ("get", "configmaps"),
+        ("create", "configmaps"),
+        ("patch", "configmaps"),
     ],
 )
 def test_the_controller_may_do_its_work(kubectl: Kubectl, verb: str, what: str) -> None:

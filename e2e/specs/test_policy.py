@@ -44,7 +44,7 @@ def test_the_api_server_finds_nothing_to_complain_about_in_the_types(
 ) -> None:
     installation.ensure()
     names = [each["metadata"]["name"] for each in objects(rendered()) if each["kind"].endswith("Policy")]
-    assert len(names) == 4
+    assert len(names) == 6
 
     def judged(name: str) -> Any:
         policy = json.loads(kubectl("get", "validatingadmissionpolicy", name, "-o", "json"))

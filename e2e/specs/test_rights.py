@@ -51,14 +51,19 @@ def beginning(log: Path) -> int:
 
 @pytest.fixture
 def replicas(bullpen: Installation, beginning: int) -> Iterator[dict[str, Process]]:  # noqa: ARG001 - an order
-    """Two controllers instead of the session's one; they look for stripped labels every two seconds."""
+    """Two controllers instead of the session's one; they look around and keep histories every two seconds."""
     bullpen.stop_controller()
     bullpen.kubectl("delete", "leases", "--all", "-n", NAMESPACE)
     started = {}
     for name in ("first", "second"):
         extra = {"BULLPEN_LISTEN": f"127.0.0.1:{free_port()}", "BULLPEN_IDENTITY": name}
         command = [sys.executable, "-m", "controller", "--kubeconfig", str(bullpen.credentials())]
-        environ = {**bullpen.environ(), "BULLPEN_RESYNC_INTERVAL": "2s", **extra}
+        environ = {
+            **bullpen.environ(),
+            "BULLPEN_RESYNC_INTERVAL": "2s",
+            "BULLPEN_SIZING_INTERVAL": "2s",
+            **extra,
+        }
         started[name] = bullpen.cluster.run_beside(name, command, ready=None, environ=environ)
     yield started
     bullpen.cluster.processes.stop("first", "second")

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from auditor import Auditor
-from crds.names import API_VERSION, CLAIMS, LABEL_STATE, POOLS, Mark
+from crds.names import API_VERSION, CLAIMS, HISTORY_PREFIX, LABEL_STATE, POOLS, Mark
 from simulator.api import Api, ApiError
 from tests.support.manifests import claim_manifest, pool_manifest
 from tests.support.site import vm_template
@@ -131,6 +131,11 @@ class People:
 
     async def pools(self) -> list[Json]:
         return await self._listed(f"{self._bullpen}/{POOLS}")
+
+    async def histories(self) -> list[Json]:
+        """What is kept of each pool's demand."""
+        found = await self._listed(f"{self._core}/configmaps")
+        return [each for each in found if each["metadata"]["name"].startswith(HISTORY_PREFIX)]
 
     async def vms(self) -> list[Json]:
         return await self._listed(self._vms)

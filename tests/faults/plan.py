@@ -29,6 +29,7 @@ BOUNDS: dict[str, tuple[int, str]] = {
     "pools/": (2, "kopf asks for what the server has, once or twice"),
     "definitions": (2, "asked for at the beginning, and again while a kind is not served"),
     "resync/list": (2, "every two seconds"),
+    "pool/history-": (2, "every two seconds, for as long as anything is asked"),
     "pool/status": (3, "at most one a second, for as long as something changes"),
     "claim/status": (4, "a guest's address may come in one step or in two"),
     "event/": (4, "how many changes a VM goes through is the stand-in's chance"),
@@ -41,6 +42,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pools/": ("take-over",),
     "definitions": ("take-over",),
     "resync/list": ("resync",),
+    "pool/history-": ("history",),
     "event/nodes": (),
     "event/": ("bind", "burst", "pool-life", "scale-down", "roll-out"),
 }

@@ -6,10 +6,12 @@ bound late, refused with a reason, or gone.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from crds.names import LABEL_CLAIM_UID, LABEL_POOL_UID, LABEL_REVISION, LABEL_STATE, Mark
+from capacity.archive import decode
+from crds.names import HISTORY_KEY, LABEL_CLAIM_UID, LABEL_POOL_UID, LABEL_REVISION, LABEL_STATE, Mark
 from tests.faults.kinds import Fault, Kind
 from tests.faults.people import BOOT, Json, People, claimed, phase, pooled
 from tests.support.site import guest, vm_template
@@ -163,6 +165,26 @@ async def _reference(people: People, run: str) -> None:
     await people.make_pool(run, 1, template=vm_template(guest_spec=guest(volumes=[volume]), boot=BOOT))
 
 
+async def _history(people: People, run: str) -> None:
+    """A pool's history is made, written at a clean stop, read and written again by the next leader."""
+    await people.make_pool(run, 1)
+    await _asked(people, f"{run}-1", run, 1)
+    await people.restart()
+    await _asked(people, f"{run}-2", run, 2)
+
+
+async def _asked(people: People, claim: str, pool: str, count: int) -> None:
+    """A claim is answered and in the history: it is one of so many that were ever made."""
+    await people.claim(claim, pool)
+    await people.until_answered(claim)
+
+    def known(histories: list[Json]) -> bool:
+        kept = [each["binaryData"] for each in histories if each["metadata"]["name"].endswith(pool)]
+        return bool(kept) and len(decode(base64.b64decode(kept[0][HISTORY_KEY])).arrivals) == count
+
+    await people.until(f"{claim} in the history", people.histories, known)
+
+
 # ---- labels
 
 
@@ -233,6 +255,7 @@ _ALL = (
     ),
     Scenario("roll-out", "a pool's template changes, one VM after the other follows", _roll_out, warm=0),
     Scenario("reference", "a pool whose template refers to a Secret", _reference, warm=0),
+    Scenario("history", "what is asked of a pool is remembered by the next leader", _history, warm=0),
     Scenario("resync", "a person strips labels", _resync),
     Scenario("relabel", "a person sets states by hand", _relabel),
     Scenario("take-over", "the leader stops, the next one begins", _take_over),

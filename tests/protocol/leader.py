@@ -238,6 +238,7 @@ class Desk:
         )
         found = pool_loop.PoolLoop(space, self.record, 10.0, 300.0)
         found._read_template()
+        found._sizing.look(found._judged, found._revision, found._boots.brake)
         found._checked = True
         found._removals.under_way = {task.vm_uid for task in self.view.tasks if task.purpose is Purpose.DRAIN}
         found._writer._under_way = {

@@ -12,6 +12,9 @@ from typing import Any
 
 import msgspec
 
+from capacity.decide import decide
+from capacity.decision import Limits, Stock
+from capacity.stabilize import Stabilizer
 from controller.claims.objects import (
     Address,
     BoundVM,
@@ -39,6 +42,7 @@ from controller.machines.objects import (
 )
 from controller.pools.freshness import Standard
 from controller.pools.snapshot import Snapshot
+from controller.pools.telling import Told
 from crds import names
 from crds.pool import VirtualMachinePool
 from statemachines.instance import State
@@ -338,7 +342,10 @@ def make_snapshot(
             fields.pop(state.value.lower(), None)
     pool = pool or make_pool()
     revision = fields.get("revision", "0123456789")
+    floor = decide(pool.spec.warm, Stock(0, 0, 0), now=NOW, stabilizer=Stabilizer(), limits=Limits(10))
+    decision = fields.pop("decision", floor)
     settings: Json = {"pool": pool, "revision": revision, "now": NOW, "counts": counts}
+    settings |= {"target": decision.target, "told": Told(decision)}
     settings["standard"] = replace(Standard.of(pool), revisions=frozenset({revision}))
     return Snapshot(**{**settings, **fields}, removable=given)
 

@@ -53,7 +53,13 @@ class Controller:
 
 @contextmanager
 def running_controller(
-    kubeconfig: Path, directory: Path, *, lease: str = "", wait: bool = True, **settings: str
+    kubeconfig: Path,
+    directory: Path,
+    *,
+    lease: str = "",
+    wait: bool = True,
+    module: str = "controller",
+    **settings: str,
 ) -> Iterator[Controller]:
     """A controller for as long as the block runs; `brake_delay="1s"` and the like are its settings."""
     name = lease or f"bullpen-{secrets.token_hex(3)}"
@@ -71,7 +77,7 @@ def running_controller(
     }
     with log.open("wb") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "controller"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             env=environment,
             stdout=sink,

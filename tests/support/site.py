@@ -103,10 +103,13 @@ class Site:
 
     # ---- make
 
-    def pool(self, name: str = "pool", *, warm: int = 1, template: Json | None = None, **spec: Any) -> Json:
-        """Make a pool of quick VMs."""
+    def pool(
+        self, name: str = "pool", *, warm: int | Json = 1, template: Json | None = None, **spec: Any
+    ) -> Json:
+        """Make a pool of quick VMs; `warm` is its `spec.warm`, or the replicas of it."""
+        asked = {"replicas": warm} if isinstance(warm, int) else warm
         manifest = pool_manifest(
-            name, template=vm_template() if template is None else template, warm={"replicas": warm}, **spec
+            name, template=vm_template() if template is None else template, warm=asked, **spec
         )
         return self._made(POOLS, manifest)
 

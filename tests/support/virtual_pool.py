@@ -14,6 +14,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
+from controller.claims.desk import Desk
 from controller.claims.loop import Namespace
 from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
@@ -75,7 +76,8 @@ class VirtualPool:
             vms=None,
             executor=None,
             now=lambda: self.now,
-            desk=SimpleNamespace(missing="", stuck_after=300.0),
+            router=SimpleNamespace(claims={}),
+            desk=Desk(1),
         )
         self.loop = PoolLoop(cast("Namespace", space), self.record, 10.0, 300.0)
         self._configure()
@@ -104,8 +106,8 @@ class VirtualPool:
             at = min([self._events[0][0] if self._events else end, self.inventory.next_due() or end, end])
             if self.loop._freshness.look_at > self.now:
                 at = min(at, self.loop._freshness.look_at + 0.01)
-            if self.loop._brake.next_probe and self.loop._brake.next_probe > self.now:
-                at = min(at, self.loop._brake.next_probe + 0.01)
+            if self.loop._boots.brake.next_probe and self.loop._boots.brake.next_probe > self.now:
+                at = min(at, self.loop._boots.brake.next_probe + 0.01)
             if at >= end and not (self._events and self._events[0][0] < end):
                 self.now = end
                 return
@@ -149,7 +151,8 @@ class VirtualPool:
         for _ in range(50):
             self._hand_over()
             self.loop._read_template()
-            self.loop._count_boots()
+            self.loop._boots.count(self.loop._freshness.standard, self.now)
+            self.loop._sizing._decide(self.loop._judged, self.now)
             seen = self.loop._snapshot()
             self._judge(seen)
             actions = plan(seen)

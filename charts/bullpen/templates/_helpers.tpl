@@ -49,3 +49,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 !(request.userInfo.username in {{ toJson $users }})
 {{- with .Values.admissionPolicy.exemptGroups }} && !(has(request.userInfo.groups) && request.userInfo.groups.exists(group, group in {{ toJson . }})){{ end }}
 {{- end -}}
+
+{{/* Whom the policies concern that bound the controller itself. */}}
+{{- define "bullpen.isController" -}}
+{{- $account := printf "system:serviceaccount:%s:%s" .Release.Namespace (include "bullpen.serviceAccount" .) -}}
+request.userInfo.username == {{ toJson $account }}
+{{- end -}}

@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from controller.claims.desk import Desk
 from controller.claims.loop import Namespace
 from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
@@ -37,7 +38,8 @@ def new_controller(pool: Json, vms: list[Json]) -> PoolLoop:
         vms=None,
         executor=None,
         now=lambda: NOW,
-        desk=SimpleNamespace(missing="", stuck_after=300.0),
+        router=SimpleNamespace(claims={}),
+        desk=Desk(1),
     )
     parsed = parse_pool(pool)
     inventory = Inventory(parsed.metadata.uid)
@@ -48,6 +50,7 @@ def new_controller(pool: Json, vms: list[Json]) -> PoolLoop:
         inventory.observe(vm, make_vmi(name, vm_uid=vm.metadata.uid), None, NOW)
     loop = PoolLoop(cast("Namespace", space), PoolRecord(parsed, inventory, Queue()), 10.0, 300.0)
     loop._read_template()
+    loop._sizing.look(loop._judged, loop._revision, loop._boots.brake)
     loop._checked = True
     return loop
 
@@ -82,7 +85,7 @@ def test_a_change_after_the_upgrade_does_replace_them(case: Json) -> None:
 def test_an_open_brake_stays_open_over_an_upgrade(case: Json) -> None:
     brake = {"failures": 3, "openSince": "2026-01-01T11:30:00Z", "nextProbeTime": "2026-01-01T12:01:00Z"}
     pool = {**case["pool"], "status": {**case["pool"]["status"], "brake": brake}}
-    assert new_controller(pool, case["vms"])._brake.open
+    assert new_controller(pool, case["vms"])._boots.brake.open
 
 
 def test_the_recorded_revisions_are_not_all_this_releases_own() -> None:

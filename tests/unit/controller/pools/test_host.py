@@ -167,7 +167,7 @@ async def test_a_loop_begins_from_the_status_that_the_last_leader_left(
     found: list[bool] = []
 
     async def run(loop: PoolLoop) -> None:
-        found.append(loop._brake.open)
+        found.append(loop._boots.brake.open)
 
     monkeypatch.setattr(PoolLoop, "run", run)
     host = PoolHost(world, 1.0)

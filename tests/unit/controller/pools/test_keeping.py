@@ -17,7 +17,7 @@ from crds import names
 from tests.support.builders import POOL, POOL_UID, make_pool
 
 Json = dict[str, Any]
-NOTE = Note(1_000.0, "2026-01-01", 7_200.0)
+NOTE = Note(1_000.0, [(1, 7_200.0)])
 
 
 class Maps:
@@ -211,5 +211,5 @@ async def test_a_write_that_was_refused_or_lost_is_the_callers_to_try_again(
 
 
 def test_the_note_of_a_later_release_can_be_read() -> None:
-    later = b'{"writtenAt": 5.0, "day": "2026-01-01", "idleSeconds": 1.0, "more": [1]}'
-    assert msgspec.json.decode(later, type=Note) == Note(5.0, "2026-01-01", 1.0)
+    later = b'{"writtenAt": 5.0, "idle": [[7, 1.5]], "more": [1]}'
+    assert msgspec.json.decode(later, type=Note) == Note(5.0, [(7, 1.5)])

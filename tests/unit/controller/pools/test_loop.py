@@ -9,10 +9,11 @@ from typing import cast
 
 import pytest
 
+from controller.claims.desk import Desk
 from controller.claims.loop import Namespace
 from controller.claims.queue import Queue
 from controller.claims.records import PoolRecord
-from controller.kube.errors import UnknownOutcome
+from controller.kube.errors import NotFound, UnknownOutcome
 from controller.kube.timeline import Timeline
 from controller.machines.inventory import Inventory
 from controller.machines.objects import Node, VirtualMachineInstance
@@ -32,15 +33,23 @@ from statemachines.instance import State
 from tests.support.builders import NOW, POOL_UID, make_node, make_pool, make_template, make_vm, make_vmi
 
 
+class Nothing:
+    """An API server that has nothing."""
+
+    async def get(self, _path: str, **_: object) -> bytes:
+        raise NotFound(404)
+
+
 @pytest.fixture
 def loop() -> PoolLoop:
     space = SimpleNamespace(
-        client=None,
+        client=Nothing(),
         name="ns",
         vms=None,
         executor=None,
         now=lambda: NOW,
-        desk=SimpleNamespace(missing="", stuck_after=300.0),
+        router=SimpleNamespace(claims={}),
+        desk=Desk(1),
     )
     inventory = Inventory(POOL_UID)
     inventory.configure(ReadinessRule(), ClaimOrder.OLDEST, NOW)
@@ -91,13 +100,13 @@ def test_a_boot_of_another_template_does_not_speak_for_this_one(
     failures: int,
 ) -> None:
     loop._read_template()
-    loop._brake = BrakeState(2)
+    loop._boots.brake = BrakeState(2)
     labels: dict[str, str | None] = {} if of_another else {names.LABEL_REVISION: loop._revision}
     inventory = loop.record.inventory
     inventory.observe(make_vm("a", age=30.0, labels=labels), None, None, NOW)
     inventory.observe(make_vm("a", age=30.0, labels=labels), make_vmi("a"), None, NOW)
-    loop._count_boots()
-    assert loop._brake.failures == failures
+    loop._boots.count(loop._freshness.standard, NOW)
+    assert loop._boots.brake.failures == failures
     assert loop.record.boots.median is not None
     assert loop._snapshot().proven == (0 if of_another else 1)
 
@@ -266,5 +275,5 @@ def test_a_vm_that_went_with_its_node_is_not_held_against_the_template(
     inventory.observe(vm, guest, node, NOW)
     inventory.tick(NOW + grace)
     assert inventory.count(State.FAILED) == 1
-    loop._count_boots()
-    assert loop._brake.failures == failures
+    loop._boots.count(loop._freshness.standard, NOW)
+    assert loop._boots.brake.failures == failures

@@ -126,7 +126,7 @@ def test_a_broken_template_takes_no_more_than_the_floor_allows_and_its_correctio
     kept = before & {each.name for each in pool.stock()}
     share = int(strategy["warmFloor"].removesuffix("%"))
     assert len(kept) >= -(-share * warm // 100)
-    assert pool.loop._brake.open or strategy["maxSurge"] == 0
+    assert pool.loop._boots.brake.open or strategy["maxSurge"] == 0
     pool.change(3, back_to=1)
     pool.run(900)
     assert kept <= {each.name for each in pool.stock()}, (
