@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from e2e.install import ROOT
 
 LOCK = ROOT / "requirements-controller.lock"
-COPIED = ("controller", "crds", "statemachines")
+COPIED = ("capacity", "controller", "crds", "statemachines")
 
 
 def instructions() -> list[tuple[str, str]]:

@@ -62,6 +62,7 @@ class Bench:
         self.record = PoolRecord(pool, self.inventory, Queue())
         self.brake = BrakeState()
         self.sizing = Sizing(cast("Namespace", space), self.record, INTERVAL, self.wake)
+        self.sizing.memory.due = math.inf  # nothing is written here
 
     def wake(self) -> None:
         self.woken += 1
