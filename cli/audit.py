@@ -10,7 +10,6 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -23,22 +22,9 @@ from auditor.findings import Finding
 from auditor.judge import Judge
 from auditor.looking import Audit
 from cli import options, report, trouble
+from cli.output import Output
 
 _LOOK = 0.5  # seconds between two looks at what a watch has found
-
-
-class Output(StrEnum):
-    """Who reads it."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-def _output(text: str) -> Output:
-    try:
-        return Output(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is neither table nor json") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +54,6 @@ _Record: TypeAlias = Annotated[
     Path | None, typer.Option(help="Watch, and keep the events in this file, one JSON line each.")
 ]
 _Replay: TypeAlias = Annotated[Path | None, typer.Option(help="Judge such a file instead of a cluster.")]
-_Output: TypeAlias = Annotated[
-    Output,
-    typer.Option(
-        "--output", "-o", parser=_output, metavar="[table|json]", help="For people, or for programs."
-    ),
-]
 _Strict: TypeAlias = Annotated[
     bool, typer.Option("--strict", help="Exit with 1 also for what is foreign or a warning.")
 ]
@@ -85,7 +65,7 @@ def audit(
     length: _For = None,
     record: _Record = None,
     replay: _Replay = None,
-    output: _Output = Output.TABLE,
+    form: options.Form = Output.TABLE,
     strict: _Strict = False,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
@@ -114,10 +94,10 @@ def audit(
         within = None if all_namespaces else namespace or target.namespace
         where = _where(within)
         how = Watch(length, record) if watch or length is not None or record is not None else None
-        tell = _tell if output is Output.TABLE else _silent
+        tell = _tell if form is Output.TABLE else _silent
         with trouble.told(target.server):
             found = asyncio.run(_audited(target, within, settle, how, tell))
-    report.write(found, where, as_json=output is Output.JSON)
+    report.write(found, where, form)
     raise typer.Exit(report.exit_code(found.findings, strict=strict))
 
 

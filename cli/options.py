@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from cli import output
+from cli.output import Output
 from crds import durations
 
 _CLUSTER = "Cluster"
@@ -40,6 +42,20 @@ Namespace: TypeAlias = Annotated[
 AllNamespaces: TypeAlias = Annotated[
     bool,
     typer.Option("--all-namespaces", "-A", help="Look at all namespaces.", rich_help_panel=_CLUSTER),
+]
+Form: TypeAlias = Annotated[
+    Output,
+    typer.Option(
+        "--output",
+        "-o",
+        parser=output.parsed,
+        metavar="[table|json|yaml]",
+        help="For people, or for programs.",
+    ),
+]
+Pool: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="wp/NAME", help="The pool: wp/NAME, or wp NAME.", show_default=False),
 ]
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +14,8 @@ from rich.text import Text
 from auditor.events import Kind
 from auditor.findings import BROKEN, DOUBTFUL, Finding, Severity
 from auditor.looking import Audit
+from cli import output
+from cli.output import Output
 
 _STYLE = {
     Severity.VIOLATION: "bold red",
@@ -42,10 +43,10 @@ def console() -> Console:
     return Console(highlight=False, width=_WIDE)
 
 
-def write(audit: Audit, where: str, *, as_json: bool) -> None:
+def write(audit: Audit, where: str, form: Output) -> None:
     """All of it, to standard output."""
-    if as_json:
-        sys.stdout.write(_document(audit, where) + "\n")
+    if form is not Output.TABLE:
+        output.write(_document(audit, where), form)
         return
     for part in _table(audit, where):
         console().print(part, soft_wrap=isinstance(part, Text))
@@ -57,16 +58,15 @@ def exit_code(found: Iterable[Finding], *, strict: bool) -> int:
     return int(any(each.severity in counts for each in found))
 
 
-def _document(audit: Audit, where: str) -> str:
+def _document(audit: Audit, where: str) -> dict[str, Any]:
     """One document: what was looked at, how many of each severity, and each finding."""
     numbers = Counter(each.severity for each in audit.findings)
-    document = {
+    return {
         "of": where,
         "seen": {name.lower(): number for name, number in audit.seen.items()},
         "summary": {severity.value: numbers[severity] for severity in Severity},
         "findings": [_plain(each) for each in audit.findings],
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
 
 
 def _table(audit: Audit, where: str) -> Iterable[Table | Text]:

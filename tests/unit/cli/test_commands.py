@@ -249,7 +249,7 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path, content: str | Non
     assert words in error
 
 
-@pytest.mark.parametrize(("option", "value"), [("--settle", "3 days"), ("--for", "x"), ("-o", "yaml")])
+@pytest.mark.parametrize(("option", "value"), [("--settle", "3 days"), ("--for", "x"), ("-o", "xml")])
 def test_a_wrong_option_is_a_wrong_option(option: str, value: str) -> None:
     code, _, error = run("audit", option, value)
     assert code == 2

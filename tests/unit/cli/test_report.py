@@ -12,6 +12,7 @@ from auditor.events import About, Kind, Rule, Violation
 from auditor.findings import Finding, Severity, of
 from auditor.looking import Audit
 from cli import report
+from cli.output import Output
 
 SEEN = {"pools": 1, "claims": 2, "VMs": 0}
 
@@ -25,7 +26,7 @@ def one(severity: Severity = Severity.LEAK, kind: Kind = Kind.VM) -> Finding:
 def shown(*found: Finding, width: int = 100, monkeypatch: pytest.MonkeyPatch) -> str:
     text = io.StringIO()
     monkeypatch.setattr(report, "console", lambda: Console(file=text, width=width, highlight=False))
-    report.write(Audit(list(found), SEEN), "namespace ci", as_json=False)
+    report.write(Audit(list(found), SEEN), "namespace ci", Output.TABLE)
     return text.getvalue()
 
 
@@ -73,7 +74,7 @@ def test_what_a_watch_finds_is_as_bad_as_what_a_look_finds(rule: Rule, severity:
 
 
 def test_a_program_gets_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    report.write(Audit([one()], SEEN), "all namespaces", as_json=True)
+    report.write(Audit([one()], SEEN), "all namespaces", Output.JSON)
     document = orjson.loads(capsys.readouterr().out)
     assert document == {
         "of": "all namespaces",
