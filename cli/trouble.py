@@ -19,6 +19,10 @@ COULD_NOT_LOOK = 3
 """Exit code. 0 and 1 are verdicts, 2 is a wrong option."""
 
 
+class CouldNotLookError(Exception):
+    """Why, in a sentence that says what to do."""
+
+
 @contextmanager
 def told(server: str = "the API server") -> Iterator[None]:
     """What goes wrong in the block is said on standard error and ends the command."""
@@ -31,6 +35,7 @@ def told(server: str = "the API server") -> Iterator[None]:
         aiohttp.ClientError,
         OSError,
         NoEventError,
+        CouldNotLookError,
     ) as error:
         typer.echo(f"could not look: {sentence(error, server)}", err=True)
         raise typer.Exit(COULD_NOT_LOOK) from error
