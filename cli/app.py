@@ -8,6 +8,7 @@ import traceback
 import typer
 
 from cli.audit import audit
+from cli.explain import explain
 from cli.trouble import COULD_NOT_LOOK
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(audit)
+app.command()(explain)
 
 
 @app.callback()

@@ -16,8 +16,6 @@ from typing import cast
 
 import orjson
 import pytest
-import yaml
-from typer.testing import CliRunner
 
 from auditor import Auditor
 from auditor.events import Change, Kind, Recording, Rule, Violation
@@ -25,28 +23,9 @@ from auditor.judge import SWEEP_EVERY
 from cli import app, audit, trouble
 from e2e.install import ROOT
 from tests.unit.auditor.story import Story
+from tests.unit.cli.running import kubeconfig, run
 
 DOUBLE = ROOT / "tests/data/double-hand-over.jsonl"
-
-
-def run(*arguments: object) -> tuple[int, str, str]:
-    """The exit code, standard output, standard error."""
-    done = CliRunner().invoke(app.app, [str(each) for each in arguments], prog_name="kubectl bullpen")
-    return done.exit_code, done.stdout, done.stderr
-
-
-def kubeconfig(directory: Path, server: str, **user: str) -> Path:
-    path = directory / "kubeconfig"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "mine"}}],
-        "clusters": [{"name": "test", "cluster": {"server": server}}],
-        "users": [{"name": "test", "user": user or {"token": "secret"}}],
-    }
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    return path
 
 
 # ---- help
