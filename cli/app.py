@@ -8,6 +8,7 @@ import traceback
 import typer
 
 from cli.audit import audit
+from cli.backtest.command import backtest
 from cli.explain import explain
 from cli.trouble import COULD_NOT_LOOK
 
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(audit)
 app.command()(explain)
+app.command()(backtest)
 
 
 @app.callback()
