@@ -129,7 +129,7 @@ class Curve:
         return Estimate(
             max(units, lately),
             Basis.EMPIRICAL if empirical else Basis.PARAMETRIC,
-            self._because(level, busiest, rate if lately > units else None),
+            self._because(busiest, rate if lately > units else None),
             reachable=self.servers is None or rate * self.lead.mean < self.servers,
             changes_at=self._next(at),
         )
@@ -147,12 +147,11 @@ class Curve:
         other = self.means[slot_of(edges)] != self.means[slot_of(edges - QUARTER)]
         return float(edges[np.argmax(other)]) - self.ahead + _ROUNDING if other.any() else None
 
-    def _because(self, level: float, slot: int, lately: float | None) -> str:
+    def _because(self, slot: int, lately: float | None) -> str:
         when = "at any time" if self.profile.level else f"around {name_of(slot)}"
-        patience = f" within {self.wait:g}s" if self.wait else ""
         found = f"a claim finds {self.means[slot]:.3g} orders outstanding {when}"
         more = f", but lately {round(lately * HOUR)} an hour came" if lately is not None else ""
-        return f"{level * 100:g}% of claims served{patience}: {found}{more} ({self.claims} claims)"
+        return f"{found}{more}, of {self.claims} claims"
 
     def unusual(self, recent: Recent, rate: float) -> float:
         """The rate (a second) that recent demand speaks for where `rate` is usual; 0: chance explains it.
