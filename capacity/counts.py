@@ -76,6 +76,12 @@ def replay_servers(orders: ArrayLike, leads: ArrayLike, servers: int | None) -> 
     return np.array(ready)
 
 
+def drawn(arrivals: Counts, leads: LeadTimes) -> Times:
+    """A lead time for each arrival (whole epoch seconds, sorted) of a history; always the same ones."""
+    same = np.arange(arrivals.size) - np.searchsorted(arrivals, arrivals)
+    return leads.draw((arrivals.astype(np.uint64) << np.uint64(20)) + same.astype(np.uint64))
+
+
 def lost(arrivals: ArrayLike, leads: ArrayLike, stock: int) -> float:
     """The share (0..1) of claims lost if who finds nothing ready goes elsewhere and orders nothing."""
     at, took = np.asarray(arrivals, dtype=np.float64), np.asarray(leads, dtype=np.float64)

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from capacity.counts import outstanding, replay_servers, time_to_fill
+from capacity.counts import drawn, outstanding, replay_servers, time_to_fill
 from capacity.history import HOUR, QUARTER, RECENT, Past, Recent
 from capacity.profile import SLOTS, Profile, fit, name_of, slot_of
 from capacity.sketch import LeadTimes
@@ -254,8 +254,7 @@ def _replayed(past: Past, leads: LeadTimes, servers: int | None, wait: float) ->
     if not leads.count or not at.size:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     p95 = leads.quantile(0.95) or 0.0
-    same = np.arange(at.size) - np.searchsorted(at, at)
-    took = leads.draw((at.astype(np.uint64) << np.uint64(20)) + same.astype(np.uint64))
+    took = drawn(at, leads)
     counts = outstanding(at, took, wait)
     if servers is not None and counts.max(initial=0) >= servers:
         counts = outstanding(at, replay_servers(at, took, servers) - at, wait)
