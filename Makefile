@@ -13,7 +13,7 @@ IMAGE ?=
 STAND_IN ?= 0
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench trials explore faults soak earlier-life generate e2e e2e-kind image
+.PHONY: help setup lock lint format test test-fast cluster cluster-down demo demo-down bench prove-capacity trials explore faults soak earlier-life generate e2e e2e-kind image
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,9 @@ demo-down: $(VENV)/.installed  ## stop what make demo started
 
 bench: $(VENV)/.installed  ## the benchmarks, with their thresholds; BENCH_SECONDS=60 for longer streams
 	@missed=0; for each in "handover --seconds $(BENCH_SECONDS)" scale; do $(BIN)/python -m benchmarks $$each || missed=1; done; exit $$missed
+
+prove-capacity: $(VENV)/.installed  ## prove the warm-capacity engine in virtual time: under ten minutes
+	@$(BIN)/python -m benchmarks.capacity
 
 e2e: $(VENV)/.installed  ## the specs alone; on your cluster with KUBECONFIG=file, its image with IMAGE=name:tag
 	$(if $(filter command line,$(origin KUBECONFIG)),BULLPEN_TEST_KUBECONFIG=$(abspath $(KUBECONFIG)) BULLPEN_E2E_KUBECONFIG=$(abspath $(KUBECONFIG))) BULLPEN_E2E_IMAGE=$(IMAGE) $(BIN)/pytest e2e/specs

@@ -26,6 +26,8 @@ Ints = NDArray[np.int64]
 FEWEST: Final = 50  # claims; with fewer there is nothing to say
 _IN_TAIL: Final = 3  # claims beyond a level for its empirical quantile to mean something
 _UNUSUAL: Final = 14.0  # of the logarithm: demand that chance makes once in a million windows
+_CONTRADICTS: Final = 5.0  # of the logarithm: demand that chance makes once in 150 windows
+_DOUBT: Final = 1.5  # standard deviations
 _GROWTH: Final = 2.0  # times that recent demand is taken to grow because the profile does
 _LONGEST_LOOK: Final = 3600.0  # seconds ahead
 _ROUNDING: Final = 0.01  # seconds by which an edge is passed for certain
@@ -157,17 +159,21 @@ class Curve:
         """The rate (a second) that recent demand speaks for where `rate` is usual; 0: chance explains it.
 
         How unlikely the units of a window are is Chernoff's bound for Poisson counts, in batches. What is
-        believed is one standard deviation less than what came, so that it grows with what is known.
+        believed is _DOUBT standard deviations less than what came: it grows with what is known, and the
+        highest of several windows and of several minutes is not higher than what is true.
         """
-        highest = 0.0
-        for window, arrived, seen in zip(RECENT, recent.arrived, recent.seen, strict=True):
+        highest = found = 0.0
+        windows = sorted(zip(RECENT, recent.arrived, recent.seen, strict=True), reverse=True)
+        for window, arrived, seen in windows:
             if not arrived or seen < min(RECENT) / 2:
                 continue
             expected = max(self.profile.expected(recent.now, float(window)) * seen / window, _LEAST)
             spread = self.profile.variance(expected, seen) / expected
-            unlikely = (arrived * math.log(arrived / expected) - arrived + expected) / spread
-            if arrived > expected and unlikely > _UNUSUAL:
-                believed = max(0.0, arrived - math.sqrt(spread * arrived)) / seen
+            # A shorter window counts where a longer one does not explain it: it knows less, and trembles more.
+            again = _unlikely(arrived, found * seen) / spread > _CONTRADICTS if found else True
+            if again and _unlikely(arrived, expected) / spread > _UNUSUAL:
+                found = max(found, arrived / seen)
+                believed = max(0.0, arrived - _DOUBT * math.sqrt(spread * arrived)) / seen
                 highest = max(highest, believed * min(rate * seen / expected, _GROWTH))
         return highest
 
@@ -204,7 +210,7 @@ def build(
     leads = past.leads.cut(deadline) if math.isfinite(deadline) else past.leads
     left = _beyond(leads, wait)
     usual = profile.rate * left
-    counts, slots = _replayed(past, leads, servers, wait)
+    counts, slots = _replayed(past, leads, servers, wait, _unusual_quarters(past, profile))
     means = usual * _seen_by(counts, usual[slots])
     means = np.exp(np.round(np.log(np.maximum(means, _LEAST)) / _GRID) * _GRID)
     found = means[slots]
@@ -248,8 +254,34 @@ def _of_bursts(usual: float, burst: float) -> tuple[float, float]:
     return mean, max(0.0, variance - mean) / mean**2
 
 
-def _replayed(past: Past, leads: LeadTimes, servers: int | None, wait: float) -> tuple[Ints, Ints]:
-    """Outstanding orders that each claim finds, and its quarter of the week; claims after gaps left out."""
+def _unlikely(arrived: float, expected: float) -> float:
+    """Minus the logarithm of how likely so many or more are, by Chernoff's bound for Poisson counts."""
+    return arrived * math.log(arrived / expected) - arrived + expected if arrived > expected else 0.0
+
+
+def _unusual_quarters(past: Past, profile: Profile) -> Ints:
+    """The quarters of an hour in which far more came than the profile explains.
+
+    In those recent demand decides, so a target by the profile is not made for them: a crowd of one morning
+    would otherwise be kept room for in every hour of the week.
+    """
+    expected = np.maximum(profile.rate[slot_of(past.quarters * QUARTER)] * past.seen, _LEAST)
+    unlikely = [
+        _unlikely(arrived, meant) * meant / profile.variance(meant, seen) > _UNUSUAL
+        for arrived, meant, seen in zip(
+            past.arrived.tolist(), expected.tolist(), past.seen.tolist(), strict=True
+        )
+    ]
+    return past.quarters[np.array(unlikely, dtype=np.bool_)]
+
+
+def _replayed(
+    past: Past, leads: LeadTimes, servers: int | None, wait: float, unusual: Ints
+) -> tuple[Ints, Ints]:
+    """Outstanding orders that each claim finds, and its quarter of the week.
+
+    Claims after gaps are left out, and those of unusual quarters.
+    """
     at = past.arrivals
     if not leads.count or not at.size:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -262,6 +294,9 @@ def _replayed(past: Past, leads: LeadTimes, servers: int | None, wait: float) ->
     known = at >= at[0] + 2 * p95
     for start, end in past.gaps:
         known[np.searchsorted(at, start) : np.searchsorted(at, end + 2 * p95)] = False
+    for quarter in unusual.tolist():
+        begin, end = quarter * QUARTER, (quarter + 1) * QUARTER + 2 * p95
+        known[np.searchsorted(at, begin) : np.searchsorted(at, end)] = False
     return counts[known], slot_of(at[known])
 
 

@@ -216,13 +216,11 @@ class History:
         arrived, seen = [], []
         for window in RECENT:
             start = max(now - window, self.since)
-            hidden = sum(
-                max(0.0, min(end, now) - max(begin, start))
-                for begin, end in self.gaps[-_LATE:]
-                if end > start
-            )
-            arrived.append(last - bisect_left(self.arrivals, int(start) + 1))
-            seen.append(max(0.0, now - start - hidden))
+            gaps = [(max(begin, start), min(end, now)) for begin, end in self.gaps[-_LATE:]]
+            inside = [(begin, end) for begin, end in gaps if end > begin]
+            hidden = sum(self._between(max(begin, int(start) + 1), end) for begin, end in inside)
+            arrived.append(last - bisect_left(self.arrivals, int(start) + 1) - hidden)
+            seen.append(max(0.0, now - start - sum(end - begin for begin, end in inside)))
         return Recent(now, tuple(arrived), tuple(seen))
 
     def snapshot(self, now: float, *, tier: str = "", revision: str | None = None) -> Past:

@@ -23,6 +23,13 @@ _A_DAY: Final = DAY // QUARTER
 _SHIFT: Final = 3 * _A_DAY  # the epoch was a Thursday
 _CERTAIN: Final = 4.0  # standard errors by which the variance between cells must exceed what chance makes
 _FEW: Final = 30  # units of which nothing is said
+_SET_ASIDE: Final = 0.1  # of the residuals: the largest
+_OF_THE_REST: Final = (
+    0.6235  # P(chi squared of 3 < its quantile) / 0.9 for the 90 % quantile of chi squared of 1
+)
+_LATELY: Final = (1, 3, 7)  # days
+_SHAPED: Final = 2  # days of history from which on today is left out of the shape
+_BUSY: Final = 0.7  # of the demand of an average day
 _HALF_LIFE: Final = 2.0  # weeks after which an observation weighs half
 
 
@@ -76,6 +83,10 @@ class _Seen:
     days: Ints
     weights: Floats
 
+    def part(self, which: NDArray[np.bool_]) -> "_Seen":
+        """Only these quarters."""
+        return _Seen(*(getattr(self, each)[which] for each in self.__slots__))
+
 
 def fit(past: Past, window: float) -> Profile:
     """The profile of the last `window` seconds; of nothing it is level at no demand."""
@@ -86,11 +97,14 @@ def fit(past: Past, window: float) -> Profile:
         return Profile(np.zeros(SLOTS), 1.0, 1.0)
     age = (past.now - starts) / WEEK
     seen = _Seen(counts, past.seen[known], slot_of(starts), starts // DAY, 0.5 ** (age / _HALF_LIFE))
-    rate = np.full(SLOTS, float(counts @ seen.weights) / float(seen.seconds @ seen.weights))
+    # What came today says how high demand is now. Its shape is told by the days before, if there are enough.
+    older = age > 1 / 7
+    shape = seen.part(older) if float(age[0]) >= _SHAPED / 7 and counts[older].sum() else seen
+    rate = np.full(SLOTS, float(shape.counts @ shape.weights) / float(shape.seconds @ shape.weights))
     unrest = burst = _burst(past)
     for cells in _groupings():
-        rate, unrest = _refined(rate, cells, seen, burst)
-    return Profile(_at_today(rate, seen, age <= 1, unrest), burst, unrest)
+        rate, unrest = _refined(rate, cells, shape, burst)
+    return Profile(_at_today(rate, seen, age, unrest), burst, unrest)
 
 
 def _groupings() -> list[Ints]:
@@ -124,9 +138,9 @@ def _refined(rate: Floats, cells: Ints, seen: _Seen, burst: float) -> tuple[Floa
     ratio = np.divide(known, meant, out=np.ones(size), where=meant > 0)
     spare = counts.size - np.count_nonzero(np.bincount(of, minlength=size))
     # Where each cell was seen once, nothing tells its own part from chance: all of it counts as chance.
-    within = expected * ratio[of] if spare >= size else expected
-    left = float((counts - within) @ (counts - within)) / max(spare if spare >= size else counts.size, 1)
-    unrest = max(burst, left / max(float(within.mean()), 1e-9))
+    within: Floats = np.asarray(expected * ratio[of] if spare >= size else expected, dtype=np.float64)
+    freedom = counts.size / max(int(spare), 1) if spare >= size else 1.0
+    unrest = max(burst, _usual((counts - within) ** 2 / np.maximum(within, 1e-9), within) * freedom)
     noise = unrest * np.bincount(of, expected * weights**2, size)
     squares = float((meant**2).sum())
     variance = float(((known - meant) ** 2 - noise).sum()) / squares
@@ -140,12 +154,34 @@ def _refined(rate: Floats, cells: Ints, seen: _Seen, burst: float) -> tuple[Floa
     return finer * float(rate[seen.slots] @ weighed) / float(finer[seen.slots] @ weighed), unrest
 
 
-def _at_today(rate: Floats, seen: _Seen, lately: NDArray[np.bool_], unrest: float) -> Floats:
-    """The rates raised or lowered to the last week's demand, if that differs by more than chance explains."""
-    got, meant = float(seen.counts[lately].sum()), float((rate[seen.slots] * seen.seconds)[lately].sum())
-    if meant <= 0 or abs(got - meant) <= _CERTAIN * np.sqrt(unrest * meant):
-        return rate
-    return rate * got / meant
+def _usual(squares: Floats, weights: Floats) -> float:
+    """The mean of squared residuals without the largest tenth, as large as it would be with it for chance.
+
+    What happened once (a crowd, demand that doubled this morning) must not pass for the way things are: the
+    next one would not be noticed. Of squares of normal variables the rest has _OF_THE_REST of the mean.
+    """
+    order = np.argsort(squares, kind="stable")
+    kept = order[np.cumsum(weights[order]) <= (1 - _SET_ASIDE) * weights.sum()]
+    mass = float(weights[kept].sum())
+    return float(squares[kept] @ weights[kept]) / mass / _OF_THE_REST if mass > 0 else 1.0
+
+
+def _at_today(rate: Floats, seen: _Seen, age: Floats, unrest: float) -> Floats:
+    """The rates at the level of the last days, if that differs by more than chance explains.
+
+    They are raised by the days that speak for it the most, if these are busy ones (a Sunday says nothing of
+    working days), and lowered only by a whole week: after a holiday demand is back at once.
+    """
+    surest, factor, week = _CERTAIN, 1.0, float(rate.sum()) * QUARTER
+    for days in _LATELY:
+        lately = age <= days / 7
+        got, meant = float(seen.counts[lately].sum()), float((rate[seen.slots] * seen.seconds)[lately].sum())
+        if meant <= 0 or (days < max(_LATELY) and (got < meant or meant < _BUSY * days / 7 * week)):
+            continue
+        certain = abs(got - meant) / np.sqrt(unrest * meant)
+        if certain > surest:
+            surest, factor = certain, got / meant
+    return rate * factor
 
 
 def _burst(past: Past) -> float:

@@ -27,6 +27,8 @@ _COLOURS = {
 }
 _CAP = 2.5  # times the static pool; what is beyond is cut off and says so
 _MOST_SHOWN = 100
+_BEFORE, _AFTER = 20, 120  # minutes
+_FINE = 30  # cells for each point of a picture
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -46,7 +48,8 @@ def misses(rows: Sequence[Row], path: Path) -> None:
     """Claims that wait: asked for (lines) and measured (points with their interval), for each trace."""
     figure = Figure(figsize=(9, 3.6))
     axes = figure.subplots()
-    found = {name: sides[outcomes.ENGINE] for name, sides in by_row(rows).items() if outcomes.ENGINE in sides}
+    engines = {name: sides.get(outcomes.ENGINE, {}) for name, sides in by_row(rows).items()}
+    found = {name: figures for name, figures in engines.items() if "interval" in figures}
     names = list(dict.fromkeys(_trace(name) for name in found))
     for target in sorted({figures["level"] for figures in found.values()}):
         asked = 100 * (1 - target)
@@ -128,7 +131,8 @@ def days(
     begin, end = demand.judged_from, demand.judged_from + count * DAY
     at = demand.start + np.arange(mean.size) * CELL
     inside = (at >= begin) & (at < end)
-    axes.fill_between((at[inside] - begin) / HOUR, mean[inside], color="#cfe3dc", label="being made (mean)")
+    hours, made = (at[inside] - begin)[::_FINE] / HOUR, mean[inside][::_FINE]
+    axes.fill_between(hours, made, color="#cfe3dc", label="being made (mean)")
     for name, levels in lines.items():
         keep = levels.at < end
         axes.step(
@@ -152,19 +156,18 @@ def storms(tales: Sequence[tuple[Tale, Chart, Levels]], path: Path) -> None:
     figure = Figure(figsize=(9, 2.3 * len(tales)))
     for place, (tale, chart, best) in enumerate(tales):
         axes = figure.add_subplot(len(tales), 1, place + 1)
-        at = (chart.at - tale.begin) / MINUTE
+        minutes = (chart.at - tale.begin) / MINUTE
+        shown = np.flatnonzero((minutes >= -_BEFORE) & (minutes <= _AFTER))[::3]
+        at = minutes[shown]
         axes.axvspan(0, min((tale.over - tale.begin) / MINUTE, at[-1]), color="#f6e7d8", zorder=0)
-        axes.fill_between(at, chart.ready, step="post", color="#cfe3dc", label="ready")
-        axes.plot(
-            at, np.minimum(chart.backlog, 100), color=_COLOURS[outcomes.RATE], label="waiting (up to 100)"
-        )
-        index = np.maximum(0, np.searchsorted(best.at, chart.at, side="right") - 1)
-        axes.step(
-            at, best.units[index], where="post", color=_COLOURS[outcomes.ORACLE], label="oracle's target"
-        )
-        axes.step(at, chart.levels, where="post", color=_COLOURS[outcomes.ENGINE], label="target")
+        axes.fill_between(at, chart.ready[shown], step="post", color="#cfe3dc", label="ready")
+        waiting = np.minimum(chart.backlog[shown], _MOST_SHOWN)
+        axes.plot(at, waiting, color=_COLOURS[outcomes.RATE], label=f"waiting (up to {_MOST_SHOWN})")
+        index = np.maximum(0, np.searchsorted(best.at, chart.at[shown], side="right") - 1)
+        for side, units in ((outcomes.ORACLE, best.units[index]), (outcomes.ENGINE, chart.levels[shown])):
+            axes.step(at, units, where="post", color=_COLOURS[side], label=f"target: {side}")
         axes.set_title(f"{tale.storm.name}: {tale.storm.about}", fontsize=9, loc="left")
-        axes.set_xlim(-20, min(120, at[-1]))
+        axes.set_xlim(-_BEFORE, min(_AFTER, at[-1]))
         _plain(axes)
     figure.axes[0].legend(frameon=False, ncols=4, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     figure.axes[-1].set_xlabel("minutes since it began")

@@ -121,7 +121,7 @@ def levels(rows: Iterable[Row], judged: Sequence[Verdict]) -> Table:
     )
     for name, sides in by_row(rows).items():
         engine = sides.get(outcomes.ENGINE)
-        if engine is None or "short_points" not in engine:
+        if engine is None or "interval" not in engine:
             continue
         table.lines.append(
             (

@@ -76,6 +76,7 @@ def for_storms(rules: Iterable[Rule], storms: Iterable[Storm]) -> list[Threshold
     ]
 
 
-def for_loads(rules: Iterable[Rule], loads: Iterable[float]) -> list[Threshold]:
-    known = list(loads)
-    return [rule.at(f"a = {load:g}") for rule in rules for load in known]
+def for_rows(rules: Iterable[Rule], names: Iterable[str]) -> list[Threshold]:
+    """Each rule for each of these rows, whatever their level."""
+    known = list(names)
+    return [rule.at(name) for rule in rules for name in known]

@@ -171,10 +171,19 @@ def test_recent_demand_has_a_window_each_and_what_of_it_was_seen() -> None:
     of = history(*range(0, 600, 10))
     of.gap(START + 590, START + 600)
     recent = of.recent(START + 600)
-    assert recent.arrived[RECENT.index(60)] == 5  # at 550 .. 590; 540 is a whole minute ago
-    assert recent.arrived[RECENT.index(3600)] == 59  # the first second is that of the start
+    assert recent.arrived[RECENT.index(60)] == 4  # at 550 .. 580; 540 is a minute ago, 590 in the gap
+    assert recent.arrived[RECENT.index(3600)] == 58  # nor the first, in the very second of the start
     assert recent.seen[RECENT.index(60)] == 50
     assert recent.seen[RECENT.index(3600)] == 590
+
+
+def test_after_an_outage_recent_demand_says_nothing_of_what_came_in_it() -> None:
+    of = history(*range(0, 2 * HOUR, 3))
+    of.gap(START + HOUR, START + 2 * HOUR)
+    recent = of.recent(START + 2 * HOUR + 1)
+    assert recent.arrived[RECENT.index(3600)] == 0
+    assert recent.seen[RECENT.index(3600)] == 1
+    assert recent.arrived[RECENT.index(6 * HOUR)] == pytest.approx(1200, abs=2)
 
 
 def test_a_snapshot_is_a_copy() -> None:

@@ -37,7 +37,7 @@ def test_chance_alone_never_makes_it_forget() -> None:
 
 def test_boot_times_that_are_all_the_same_do_not_differ_by_a_bucket() -> None:
     of = Generations()
-    for number in range(1500):
+    for number in range(GENERATION + 500):
         of.add(20.0 if number % 100 < 50 else 20.2)
     assert of.old.count == GENERATION
 

@@ -93,6 +93,36 @@ def test_demand_that_doubled_for_a_week_is_the_demand_of_today() -> None:
     assert found.rate.sum() == pytest.approx(truth.sum(), rel=0.05)
 
 
+@pytest.mark.parametrize("hours", [2, 6, 12])
+def test_what_happened_only_today_is_neither_the_shape_of_the_week_nor_unrest(hours: int) -> None:
+    rates = quarters(level(0.25), 2.0)
+    rates[-4 * hours :] *= 2
+    found = profile(rates)
+    assert found.level
+    assert found.unrest == pytest.approx(1, abs=0.2)
+    assert 0.25 * 0.98 <= found.rate[0] <= 0.25 * (1 + hours / 24) * 1.03  # the last day's level, at the most
+
+
+@pytest.mark.parametrize("days", [1, 3, 5])
+def test_demand_that_doubled_some_days_ago_is_the_demand_of_today(days: int) -> None:
+    rates = quarters(level(0.25), FOUR_WEEKS)
+    rates[-96 * days :] *= 2
+    assert profile(rates).rate.mean() == pytest.approx(0.5, rel=0.12)
+
+
+def test_after_a_holiday_demand_is_back_at_once() -> None:
+    rates = quarters(level(0.25), FOUR_WEEKS)
+    rates[-96:] = 0.01
+    assert profile(rates).rate.mean() > 0.2
+
+
+def test_a_sunday_says_nothing_of_working_days() -> None:
+    truth = quarters(office(0.5), 1.0)
+    rates = quarters(office(0.5), FOUR_WEEKS)
+    rates[-96:] = 3 * rates[-96:] + 0.002  # three times of next to nothing
+    assert profile(rates).rate.sum() == pytest.approx(truth.sum(), rel=0.05)
+
+
 def test_what_is_older_than_the_window_does_not_count() -> None:
     rates = quarters(level(0.5), 2.0)
     rates[SLOTS:] = 0.02

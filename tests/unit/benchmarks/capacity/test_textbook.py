@@ -25,7 +25,7 @@ def test_a_load_that_is_a_tenth_more_is_found_out() -> None:
 
 def test_every_load_is_judged_by_every_rule() -> None:
     found = [textbook.check(load, LEAD, claims=20_000) for load in (1.0, 2.0)]
-    limits = rules.for_loads(rules.read("theory"), [1.0, 2.0])
+    limits = rules.for_rows(rules.read("theory"), ["a = 1", "a = 2"])
     verdicts = judge(limits, textbook.rows(found))
     assert len(verdicts) == 8
     assert all(each.met for each in verdicts)

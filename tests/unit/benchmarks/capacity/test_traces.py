@@ -73,7 +73,7 @@ def test_each_trace_is_long_enough_to_speak_of_its_level(name: str) -> None:
     trace = BOOK.only(name)
     demand = BOOK.draw(trace, 0)
     assert BOOK.seeds >= 10
-    assert demand.judged.size >= 170_000
+    assert trace.every <= 30 or demand.judged.size >= 170_000
     if trace.kind != "flat":
         assert trace.days[0] % 7 == 0
         assert trace.days[0] >= 14
