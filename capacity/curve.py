@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 FEWEST: Final = 50  # claims; with fewer there is nothing to say
 _IN_TAIL: Final = 3  # claims beyond a level for its empirical quantile to mean something
 _UNUSUAL: Final = 14.0  # of the logarithm: demand that chance makes once in a million windows
-_CONTRADICTS: Final = 5.0  # of the logarithm: demand that chance makes once in 150 windows
+_CONTRADICTS: Final = 7.0  # of the logarithm: demand that chance makes once in a thousand windows
 _DOUBT: Final = 1.5  # standard deviations
 _GROWTH: Final = 2.0  # times that recent demand is taken to grow because the profile does
 _LONGEST_LOOK: Final = 3600.0  # seconds ahead
@@ -169,7 +169,7 @@ class Curve:
                 continue
             expected = max(self.profile.expected(recent.now, float(window)) * seen / window, _LEAST)
             spread = self.profile.variance(expected, seen) / expected
-            # A shorter window counts where a longer one does not explain it: it knows less, and trembles more.
+            # A shorter window counts where a longer one does not explain it: it knows less, and trembles.
             again = _unlikely(arrived, found * seen) / spread > _CONTRADICTS if found else True
             if again and _unlikely(arrived, expected) / spread > _UNUSUAL:
                 found = max(found, arrived / seen)
