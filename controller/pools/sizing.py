@@ -140,7 +140,8 @@ class Sizing:
             webhook=self._answer(),
             spent=self.memory.spent,
         )
-        self.decision = replace(decision, warnings=(*decision.warnings, *self._forgetful(spec)))
+        # First what was lost: it is why there are too few claims.
+        self.decision = replace(decision, warnings=(*self._forgetful(spec), *decision.warnings))
         self._decided, self._decided_at, self._again_at = spec, now, math.inf
 
     def _forgetful(self, spec: WarmCapacity) -> Iterator[Advice]:
