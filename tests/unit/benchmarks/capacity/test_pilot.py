@@ -44,7 +44,8 @@ def test_each_decision_knows_only_what_came_before_it() -> None:
     demand = short("poisson-5", (2, 1))
     half = demand.judged_from + DAY / 2
     later = demand.arrivals >= half
-    other = replace(demand, arrivals=np.concatenate((demand.arrivals[~later], np.sort(np.repeat(half, 5)))))
+    arrivals = np.concatenate((demand.arrivals[~later], np.repeat(half, 5)))
+    other = replace(demand, arrivals=arrivals, leads=demand.leads[: arrivals.size])
     (once,), (again,) = pilot.levels(demand, [0.99]), pilot.levels(other, [0.99])
     kept = once.at < half
     assert once.units[kept].tolist() == again.units[: kept.sum()].tolist()
