@@ -222,6 +222,29 @@ def test_a_pools_finalizer_is_the_controllers(here: Town) -> None:
     assert here.owner.patch(POOLS, "ci", {"metadata": {"finalizers": ["bullpen.dev/pool"]}}).ok
 
 
+# ---- histories
+
+
+def test_only_the_controller_says_what_was_asked_of_a_pool_and_it_writes_no_other_config_map(
+    here: Town, installation: Installation
+) -> None:
+    path = f"/api/v1/namespaces/{here.namespace}/configmaps"
+
+    def written(name: str) -> dict[str, Any]:
+        meta = {"name": name}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "binaryData": {"history": "AAAA"}}
+
+    history = f"{path}/bullpen-history-gone"
+    with Rest(installation.credentials()) as controller:
+        refused(controller.post(path, written("settings")), "writes no ConfigMaps but the histories")
+        assert controller.post(path, written("bullpen-history-gone")).ok
+    refused(here.owner.api.post(path, written("bullpen-history-ci-2")), "nobody else writes them")
+    for change in ({"binaryData": {"history": "BBBB"}}, {"binaryData": None}, {"data": {"more": "x"}}):
+        refused(here.owner.api.patch(history, change), "nobody else writes them")
+    assert here.owner.api.patch(history, {"metadata": {"labels": {"mine": "yes"}}}).ok
+    assert here.owner.api.delete(history).ok
+
+
 # ---- keeping a VM beyond its claim
 
 
