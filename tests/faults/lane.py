@@ -29,7 +29,8 @@ LEASE = "6s"  # its third is the controller's time-out for a request, with a sec
 READY = 60.0  # seconds for a controller to lead and to have read the cluster
 LOST_LEASE = 3  # the exit code of a controller that has lost its lease
 _LOOK = 0.03
-_SETTINGS = {"lease_duration": LEASE, "brake_delay": "1s", "resync_interval": "2s", "sizing_interval": "2s"}
+# Who leads counts what came within two sizing intervals before: a death takes some seconds.
+_SETTINGS = {"lease_duration": LEASE, "brake_delay": "1s", "resync_interval": "2s", "sizing_interval": "5s"}
 
 Json = dict[str, Any]
 
