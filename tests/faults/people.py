@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from auditor import Auditor
-from crds.names import API_VERSION, CLAIMS, HISTORY_PREFIX, LABEL_STATE, POOLS, Mark
+from crds.names import API_VERSION, CLAIMS, HISTORY_PREFIX, LABEL_POOL_UID, LABEL_STATE, POOLS, Mark
 from simulator.api import Api, ApiError
 from tests.support.manifests import claim_manifest, pool_manifest
 from tests.support.site import vm_template
@@ -150,9 +150,16 @@ class People:
         there = {pool["metadata"]["name"]: pool for pool in pools}
         found += [f"pool {name} is there still" for name in there.keys() - self.warm.keys()]
         for name, warm in self.warm.items():
-            ready = there.get(name, {}).get("status", {}).get("warm", {}).get("ready")
+            pool = there.get(name, {})
+            ready = pool.get("status", {}).get("warm", {}).get("ready")
             if ready != warm:
                 found.append(f"pool {name} says that {ready} of {warm} VMs are warm")
+            # Else the next run might begin before this one is told, and end as the status says already.
+            told = pool.get("status", {}).get("instances", {}).get("claimed")
+            uid = pool.get("metadata", {}).get("uid")
+            taken = sum(claimed(vm) and vm["metadata"]["labels"].get(LABEL_POOL_UID) == uid for vm in vms)
+            if told != taken:
+                found.append(f"pool {name} says that {told} VMs are claimed, of {taken}")
         return found
 
     # ---- wait
