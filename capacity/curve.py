@@ -50,14 +50,12 @@ class Basis(StrEnum):
 class Estimate:
     """How many units reach the level, on what basis, in a sentence.
 
-    `reachable`: False if units are made more slowly than they are asked for, so that no number would do.
     `changes_at`: epoch seconds from which on another quarter of the week counts; None: all are alike.
     """
 
     units: int
     basis: Basis
     because: str
-    reachable: bool = True
     changes_at: float | None = None
 
 
@@ -92,13 +90,14 @@ class Curve:
 
     `claims`: units asked for in the window. `means`: outstanding orders that an arrival finds, for each
     quarter of the week. `rarities`: of each claim that was replayed, how rare (0..1) a count as high as its
-    own was expected to be, sorted from the rarest. `lead_left`: mean seconds of a lead time beyond `wait`.
-    `ahead`: seconds to look ahead.
+    own was expected to be, sorted from the rarest. `leads`: what `lead` gives the figures of. `lead_left`:
+    mean seconds of a lead time beyond `wait`. `ahead`: seconds to look ahead.
     """
 
     built_at: float
     claims: int
     lead: LeadFigures
+    leads: LeadTimes
     lead_left: float
     profile: Profile
     means: Floats
@@ -132,7 +131,6 @@ class Curve:
             max(units, lately),
             Basis.EMPIRICAL if empirical else Basis.PARAMETRIC,
             self._because(busiest, rate if lately > units else None),
-            reachable=self.servers is None or rate * self.lead.mean < self.servers,
             changes_at=self._next(at),
         )
 
@@ -222,6 +220,7 @@ def build(
         lead=LeadFigures(leads.mean, leads.quantile(0.5), leads.quantile(0.95))
         if leads.count
         else LeadFigures(),
+        leads=leads,
         lead_left=left,
         profile=profile,
         means=means,

@@ -6,18 +6,20 @@ asked for. It must never know what a unit is.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
 from capacity import policies
 from capacity.budget import Piece, allowance
-from capacity.curve import FEWEST, Curve, LeadFigures
+from capacity.counts import time_to_fill
+from capacity.curve import FEWEST, Curve
 from capacity.decision import Advice, Decision, Limits, Policy, Stock, WebhookAnswer
 from capacity.history import Recent
 from capacity.idle import IdleSpent, day_of
 from capacity.policies import Ask
 from capacity.schedules import slots, units_at
+from capacity.sketch import LeadTimes
 from capacity.stabilize import Stabilizer
 from crds.conditions import PoolReason
 from crds.durations import seconds, text
@@ -26,6 +28,7 @@ from crds.warm import Budget, LevelMode, WarmCapacity
 
 UNKNOWN_BOOT: Final = 60.0
 """Seconds that a unit is taken to need before any was measured."""
+_UNKNOWN: Final = LeadTimes.of(UNKNOWN_BOOT)
 _HOUR: Final = 3600.0
 
 
@@ -57,7 +60,7 @@ def decide(
     if not spec.sizes_itself:
         stabilizer.forget()
         if spec.budget is None:
-            return _floor_alone(spec.replicas)
+            return floor_alone(spec.replicas)
     asks = _asks(spec, stock, now, limits, curve, recent, webhook)
     applied = [ask.policy for ask in asks if ask.policy.applied]
     winner = max(applied, key=lambda policy: policy.wants, default=_NOTHING)
@@ -68,15 +71,10 @@ def decide(
     if held > winner.wants:
         decided_by = "scaleDown"
         asks.append(_slowly(held, window, stabilizer.falls_at(window), by_lead=window == lead))
-    if spec.max is not None:
-        asks.append(Ask(Policy("max", spec.max, f"spec.warm.max is {spec.max}")))
-        if units > spec.max:
-            units, decided_by = spec.max, "max"
-    if spec.budget is not None:
-        bound = _budget(spec, spec.budget, units, asks, now, curve, spent)
+    for bound in _bounds(spec, units, asks, now, curve, spent):
         asks.append(bound)
         if units > bound.policy.wants:
-            units, decided_by = bound.policy.wants, "budget"
+            units, decided_by = bound.policy.wants, bound.policy.name
     if units <= spec.replicas:
         units, decided_by = spec.replicas, "replicas"
     warnings = [advice for ask in asks for advice in ask.warnings]
@@ -96,7 +94,8 @@ _NOTHING: Final = Policy("replicas", 0, "")
 
 
 @lru_cache(maxsize=1024)
-def _floor_alone(replicas: int) -> Decision:
+def floor_alone(replicas: int) -> Decision:
+    """The decision where nothing but `replicas` is asked for."""
     return Decision(replicas, "replicas", (_floor(replicas),))
 
 
@@ -117,10 +116,10 @@ def _asks(
     if spec.percent is not None:
         asks.append(policies.percent(spec.percent, stock))
     if spec.schedules:
-        lead = curve.lead if curve is not None else LeadFigures()
+        leads = curve.leads if curve is not None and curve.leads.count else _UNKNOWN
 
         def fill(units: int) -> float:
-            return time_to_fill(units, lead, limits.servers)
+            return time_to_fill(units, leads, limits.servers)
 
         asks += policies.schedules(slots(spec.schedules, now, floor=spec.replicas, fill=fill))
     if spec.service_level is not None:
@@ -131,13 +130,20 @@ def _asks(
     return asks
 
 
-def time_to_fill(units: int, lead: LeadFigures, servers: int) -> float:
-    """Seconds until so many units, ordered at once, are ready: as many boots one after another as it takes.
-
-    All but the last take the mean, the last one as long as 19 of 20 do.
-    """
-    mean, slow = lead.mean or UNKNOWN_BOOT, lead.p95 or UNKNOWN_BOOT
-    return slow + mean * max(0.0, units / servers - 1)
+def _bounds(
+    spec: WarmCapacity,
+    units: int,
+    asks: Sequence[Ask],
+    now: float,
+    curve: Curve | None,
+    spent: IdleSpent | None,
+) -> Iterator[Ask]:
+    """What holds down the `units` that are asked for: the budget is asked of what the maximum leaves."""
+    if spec.max is not None:
+        yield Ask(Policy("max", spec.max, f"spec.warm.max is {spec.max}"))
+        units = min(units, spec.max)
+    if spec.budget is not None:
+        yield _budget(spec, spec.budget, units, asks, now, curve, spent)
 
 
 def _slowly(held: int, window: float, falls_at: float | None, *, by_lead: bool) -> Ask:

@@ -50,12 +50,11 @@ class Limits:
     """What bounds the making of units.
 
     `servers`: how many may be in flight at once. `most`: how many may exist at all, those in use included;
-    None: any number. `deadline`: seconds after which one that is not ready is given up.
+    None: any number.
     """
 
     servers: int
     most: int | None = None
-    deadline: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,3 @@ from capacity.decision import Stock
 def missing(target: int, stock: Stock) -> int:
     """Units that are missing (positive) or more than wanted (negative)."""
     return target + stock.backorders - (stock.ready + stock.in_flight)
-
-
-def to_create(target: int, stock: Stock) -> int:
-    """Units to order now, before any bound."""
-    return max(0, missing(target, stock))

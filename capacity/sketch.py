@@ -58,6 +58,14 @@ class LeadTimes:
             self._buckets[bucket] = self._buckets.get(bucket, 0) + times
             self.count += times
 
+    @classmethod
+    def of(cls, *seconds: float) -> "LeadTimes":
+        """Of these samples. Raises ValueError for one that is no time."""
+        found = cls()
+        for each in seconds:
+            found.add(each)
+        return found
+
     def add(self, seconds: float, times: int = 1) -> None:
         """Count one lead time.
 

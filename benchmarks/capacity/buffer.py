@@ -143,15 +143,3 @@ def _settled(arrivals: Floats, stock: _Stock, end: float) -> Run:
         stock.created,
         stock.cancelled,
     )
-
-
-def outstanding(arrivals: Floats, leads: Floats) -> Ints:
-    """Earlier orders that are not ready when each claim comes: a buffer of S serves it iff this is < S."""
-    due = np.sort(arrivals + leads)
-    return np.arange(arrivals.size) - np.searchsorted(due, arrivals, side="right")
-
-
-def smallest(counts: Ints, level: float) -> int:
-    """The smallest static buffer that serves this share at once."""
-    ranked = np.sort(counts)
-    return int(ranked[min(counts.size - 1, int(np.ceil(level * counts.size)) - 1)]) + 1

@@ -12,8 +12,9 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
-from benchmarks.capacity.buffer import Levels, outstanding, smallest
+from benchmarks.capacity.buffer import Levels
 from benchmarks.capacity.traces import CELL, DAY, Demand, Floats, Lead, Trace, batches
+from capacity.counts import outstanding, smallest
 
 _AHEAD = 0.99  # quantile of the lead time that the oracle orders ahead by
 _FRESH_DAYS = 80

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.capacity import oracle, outcomes, pilot, plots, storms
-from benchmarks.capacity.buffer import Levels, outstanding, smallest
+from benchmarks.capacity.buffer import Levels
 from benchmarks.capacity.report import Report
 from benchmarks.capacity.work import Found, Plan
+from capacity.counts import outstanding, smallest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "design" / "warm-capacity-proof.md"

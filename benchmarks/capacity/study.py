@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from benchmarks.capacity import baselines, buffer, oracle, outcomes
 from benchmarks.capacity.buffer import Levels
 from benchmarks.capacity.outcomes import Outcome
 from benchmarks.capacity.traces import Book, Demand, Trace
+from capacity.counts import outstanding, smallest
 
 RULES: dict[str, tuple[baselines.Rule, float]] = {
     outcomes.PERCENT: (baselines.percent_of_in_use, 0.001),
@@ -35,12 +34,12 @@ def judge(book: Book, trace: Trace, seed: int, tuned: Numbers, steer: Steer) -> 
     """Every side at every level."""
     demand = book.draw(trace, seed)
     engine = steer(demand, book.levels)
-    counts = np.sort(buffer.outstanding(demand.judged, demand.judged_leads))
+    counts = outstanding(demand.judged, demand.judged_leads)
     found = []
     for level, wanted in zip(book.levels, engine, strict=True):
         mine = _outcome(demand, seed, level, outcomes.ENGINE, wanted)
         # Who missed the level is not compared with a static pool that meets it.
-        units = buffer.smallest(counts, min(level, mine.hit))
+        units = smallest(counts, min(level, mine.hit))
         found += [
             mine,
             _outcome(demand, seed, level, outcomes.LESS, wanted.shifted(-1)),

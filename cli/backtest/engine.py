@@ -78,7 +78,7 @@ def _targets(question: Question, spec: WarmCapacity, curve: Curve) -> Targets:
     first, last = math.floor(question.since / step) + 1, math.ceil(question.until / step)
     times = [question.since, *(number * step for number in range(first, last))]
     stabilizer, stock = Stabilizer(), Stock(0, 0, 0)
-    limits = Limits(question.limits.max_concurrent_creations, question.limits.max_replicas, question.deadline)
+    limits = Limits(question.limits.max_concurrent_creations, question.limits.max_replicas)
     units = [
         decide(
             spec,

@@ -4,7 +4,6 @@ Pure bookkeeping over what it is told. What came before the kept history was rea
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 from capacity.history import History
 from controller.claims.tally import Served
@@ -74,14 +73,15 @@ class Demand:
         Which claims are one claimant's who tries again nobody knows: claims name no tenant.
         """
         for at in arrived:
-            self._tell(partial(_arrives, at=at))
+            self._tell(lambda history, at=at: history.arrive(at))
         for each in served:
-            self._tell(partial(_serves, at=each.at, warm=each.late <= patience))
+            warm = each.late <= patience
+            self._tell(lambda history, at=each.at, warm=warm: history.served(at, warm=warm))
 
     def boot(self, took: float, created: float, revision: str) -> None:
         """A VM was warm so many seconds after its creation. One that an outage delayed says nothing."""
         if self._blocked is None and created >= self._free_since:
-            self._tell(partial(_boots, took=took, revision=revision))
+            self._tell(lambda history: history.lead(took, revision=revision))
 
     def block(self, now: float, since: float | None) -> None:
         """No VM can be made since then, whatever is asked for; None: they can."""
@@ -94,7 +94,8 @@ class Demand:
     def settle(self, now: float) -> None:
         """Book what is under way, and forget what is too old: before the history is looked at or kept."""
         if self._blocked is not None and now > self._blocked:
-            self._tell(partial(_misses, start=self._blocked, end=now))
+            since = self._blocked
+            self._tell(lambda history: history.gap(since, now))
             self._blocked = now
         self.history.roll(now)
 
@@ -113,19 +114,3 @@ def _tail(arrivals: Sequence[int], last: int) -> int:
             break
         count += 1
     return count
-
-
-def _arrives(history: History, *, at: float) -> None:
-    history.arrive(at)
-
-
-def _serves(history: History, *, at: float, warm: bool) -> None:
-    history.served(at, warm=warm)
-
-
-def _boots(history: History, *, took: float, revision: str) -> None:
-    history.lead(took, revision=revision)
-
-
-def _misses(history: History, *, start: float, end: float) -> None:
-    history.gap(start, end)

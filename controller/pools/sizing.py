@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from capacity.decide import decide
-from capacity.decision import Advice, Decision, Limits, Policy, Stock, WebhookAnswer
+from capacity.decide import decide, floor_alone
+from capacity.decision import Advice, Decision, Limits, Stock
 from capacity.stabilize import Stabilizer
 from controller.claims.loop import Namespace
 from controller.claims.records import PoolRecord
@@ -127,7 +127,6 @@ class Sizing:
         limits = Limits(
             servers=pool.spec.limits.max_concurrent_creations,
             most=pool.spec.limits.max_replicas,
-            deadline=seconds(pool.spec.readiness.deadline),
         )
         decision = decide(
             spec,
@@ -136,8 +135,8 @@ class Sizing:
             stabilizer=self._stabilizer,
             limits=limits,
             curve=self._curves.curve,
-            recent=self.memory.demand.history.recent(now),
-            webhook=self._answer(),
+            recent=self.memory.demand.history.recent(now) if spec.service_level is not None else None,
+            webhook=self._asker.heard,
             spent=self.memory.spent,
         )
         # First what was lost: it is why there are too few claims.
@@ -159,10 +158,6 @@ class Sizing:
             in_use=inventory.count(State.CLAIMED) + warm - ready,
             backorders=len(self._record.queue.orders),
         )
-
-    def _answer(self) -> WebhookAnswer | None:
-        heard = self._asker.heard
-        return None if heard is None else WebhookAnswer(heard.replicas, heard.at, heard.trouble)
 
     def _question(self) -> Json:
         """What a webhook is told: what the pool's status says."""
@@ -194,5 +189,4 @@ def _first(pool: VirtualMachinePool) -> Decision:
     """What the last leader decided; of a new pool, its floor."""
     if pool.status is not None and pool.status.warm is not None:
         return remembered(pool.status.warm)
-    floor = pool.spec.warm.replicas
-    return Decision(floor, "replicas", (Policy("replicas", floor, f"spec.warm.replicas is {floor}"),))
+    return floor_alone(pool.spec.warm.replicas)

@@ -8,13 +8,14 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Annotated, Any
 
 import aiohttp
 import msgspec
 import structlog
 
+from capacity.decision import WebhookAnswer
 from controller.claims.desk import Desk
 from crds.durations import seconds
 from crds.warm import Webhook
@@ -34,15 +35,6 @@ class _Body(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Body)
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """The last good answer and when it came (epoch seconds); `trouble`: why the last try brought none."""
-
-    replicas: int | None = None
-    at: float = 0.0
-    trouble: str = ""
-
-
 class UnfitAnswerError(Exception):
     """It answered, and that can't be used; the message says why."""
 
@@ -56,7 +48,7 @@ class Asker:
     def __init__(
         self, pool: str, desk: Desk, now: Callable[[], float], interval: float, wake: Callable[[], None]
     ) -> None:
-        self.heard: Heard | None = None
+        self.heard: WebhookAnswer | None = None
         self.due = 0.0
         self._pool = pool
         self._desk = desk
@@ -80,7 +72,7 @@ class Asker:
     async def _ask(self, whom: Webhook, question: Json) -> None:
         before = self.heard
         try:
-            self.heard = Heard(await asked(whom, question), self._now())
+            self.heard = WebhookAnswer(await asked(whom, question), self._now())
         except UnfitAnswerError as error:
             self._failed(str(error))
         except TimeoutError:
@@ -94,10 +86,10 @@ class Asker:
                 self._wake()
 
     def _failed(self, why: str) -> None:
-        known = self.heard or Heard()
-        if known.trouble != why:
+        known = self.heard or WebhookAnswer(None, 0.0)
+        if known.error != why:
             log.warning("webhook gives no answer", pool=self._pool, why=why)
-        self.heard = Heard(known.replicas, known.at, why)
+        self.heard = replace(known, error=why)
 
 
 async def asked(whom: Webhook, question: Json) -> int:

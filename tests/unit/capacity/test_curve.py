@@ -163,12 +163,6 @@ def test_an_estimate_with_patience_for_any_boot_is_one_unit() -> None:
     assert learned(quarters(level(0.5), 1.0), wait=600.0).estimate(0.99, NOW).units == 1
 
 
-def test_units_that_are_asked_for_faster_than_made_reach_no_level() -> None:
-    rates = quarters(level(0.5), 1.0)
-    assert not learned(rates, servers=9).estimate(0.99, NOW).reachable
-    assert learned(rates, servers=20).estimate(0.99, NOW).reachable
-
-
 def test_turns_at_few_servers_are_replayed_and_need_more_units() -> None:
     rates = quarters(level(0.5), 1.0)
     assert learned(rates, servers=12).estimate(0.99, NOW).units > learned(rates).estimate(0.99, NOW).units

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from capacity.curve import Curve, build
-from capacity.decide import decide, time_to_fill
+from capacity.decide import decide
 from capacity.decision import Decision, Limits, Stock, WebhookAnswer
 from capacity.history import DAY, History
 from capacity.idle import IdleSpent
@@ -209,12 +209,6 @@ class TestSlowBoots:
         assert decided(spec, slow, ten_minutes_before).target == 20
         assert decided(spec, fast, ten_minutes_before).target == 0
         assert decided(spec, fast, opening - 60).target == 20
-
-    @pytest.mark.parametrize(("units", "boots"), [(1, 1), (10, 1), (20, 2), (100, 10)])
-    def test_a_fill_takes_as_many_boots_as_must_follow_each_other(self, units: int, boots: int) -> None:
-        lead = measured(500, boot=20.0).lead
-        took = time_to_fill(units, lead, servers=10)
-        assert took == pytest.approx((lead.p95 or 0) + (boots - 1) * (lead.mean or 0))
 
 
 class TestABudgetThatKnowsDemand:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.capacity import buffer, servers
 from benchmarks.capacity.buffer import Levels
 from benchmarks.capacity.traces import HOUR
+from capacity.counts import outstanding, smallest
 
 NO_LEADS = np.array([10.0])
 
@@ -97,7 +98,7 @@ def test_one_that_waits_at_the_end_is_told_how_long_it_will_have_waited() -> Non
 def test_counting_says_what_serving_shows(times: list[float], lead: float, units: int) -> None:
     arrivals = np.sort(np.array(times))
     leads = np.full(arrivals.size, lead)
-    counts = buffer.outstanding(arrivals, leads)
+    counts = outstanding(arrivals, leads)
     run = buffer.run(arrivals, leads, Levels.constant(0.0, units), 1_000.0, NO_LEADS)
     served = counts < units
     # A unit that becomes ready in the very instant of a claim may go either way.
@@ -108,7 +109,7 @@ def test_counting_says_what_serving_shows(times: list[float], lead: float, units
 @pytest.mark.parametrize(("level", "units"), [(0.5, 1), (0.75, 2), (0.9, 3), (1.0, 3)])
 def test_the_smallest_buffer_is_the_quantile_of_the_counts(level: float, units: int) -> None:
     counts = np.array([0, 0, 1, 2])
-    assert buffer.smallest(counts, level) == units
+    assert smallest(counts, level) == units
     assert (counts < units).mean() >= level
     assert (counts < units - 1).mean() < level
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.capacity import baselines, oracle, outcomes, pilot, storms, study, tiers, traces, weather
-from benchmarks.capacity.buffer import Levels, outstanding, run, smallest
+from benchmarks.capacity.buffer import Levels, run
 from benchmarks.capacity.outcomes import Outcome
 from benchmarks.capacity.pilot import UNBOUNDED, Controls, Memory
 from benchmarks.capacity.tiers import Case
 from benchmarks.capacity.traces import DAY, HOUR, Demand, Lead
+from capacity.counts import outstanding, smallest
 from capacity.split import Split
 
 BOOK = traces.read()

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from benchmarks.capacity import oracle, traces
-from benchmarks.capacity.buffer import Levels, outstanding, run, smallest
+from benchmarks.capacity.buffer import Levels, run
 from benchmarks.capacity.traces import CELL, DAY, HOUR, Book, Demand, Lead, Trace
+from capacity.counts import outstanding, smallest
 
 BOOK = traces.read()
 NAMES = [each.name for each in BOOK.traces]

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from prometheus_client import REGISTRY
 
+from capacity.decision import WebhookAnswer
 from controller.claims.desk import Desk
 from controller.claims.loop import Namespace
 from controller.claims.queue import Queue
@@ -20,7 +21,6 @@ from controller.machines.inventory import Inventory
 from controller.machines.readiness import ReadinessRule
 from controller.pools.brake import BrakeState
 from controller.pools.sizing import PACE, TOLD, Sizing
-from controller.pools.webhook import Heard
 from crds import names
 from crds.pool import ClaimOrder, VirtualMachinePool
 from tests.support.builders import NOW, POOL_UID, make_claim, make_pool, make_vm, make_vmi
@@ -122,9 +122,9 @@ def test_the_webhooks_word_counts() -> None:
     bench.sizing._asker.due = math.inf  # nobody is asked here
     bench.sizing._asker._asked = bench.record.pool.spec.warm.webhook
     assert bench.look() == 2
-    bench.sizing._asker.heard = Heard(6, NOW)
+    bench.sizing._asker.heard = WebhookAnswer(6, NOW)
     assert bench.look(after=PACE) == 6
-    bench.sizing._asker.heard = Heard(6, NOW, "it answered 503, not 200")
+    bench.sizing._asker.heard = WebhookAnswer(6, NOW, "it answered 503, not 200")
     assert bench.look(after=PACE) == 6
     assert [each.reason for each in bench.sizing.decision.warnings] == ["WebhookFailing"]
 

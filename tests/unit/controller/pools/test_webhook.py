@@ -11,8 +11,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from capacity.decision import WebhookAnswer
 from controller.claims.desk import Desk
-from controller.pools.webhook import MOST_READ, MOST_TOLD, Asker, Heard
+from controller.pools.webhook import MOST_READ, MOST_TOLD, Asker
 from crds.warm import Webhook
 from tests.support.builders import NOW
 
@@ -56,7 +57,7 @@ class Bench:
         url = str(self.server.make_url(path))
         return Webhook.model_construct(url=url, timeout=timeout, ca_bundle=bundle)
 
-    async def ask(self, whom: Webhook | None = None, *, after: float = 0.0) -> Heard | None:
+    async def ask(self, whom: Webhook | None = None, *, after: float = 0.0) -> WebhookAnswer | None:
         """What is known after one more look."""
         self.now += after
         self.asker.look(whom or self.whom(), lambda: QUESTION)
@@ -79,7 +80,7 @@ async def bench(service: Service) -> AsyncIterator[Bench]:
 
 
 async def test_it_is_asked_and_its_number_is_known_with_the_time(bench: Bench) -> None:
-    assert await bench.ask() == Heard(7, NOW)
+    assert await bench.ask() == WebhookAnswer(7, NOW)
     assert bench.service.asked == [QUESTION]
     assert bench.woken == 1
 
@@ -104,23 +105,23 @@ async def test_another_address_is_asked_at_once_and_the_first_ones_word_counts_n
     bench.service.reply = bench.service.says({}, 503)
     heard = await bench.ask(bench.whom("/other"))
     assert heard is not None
-    assert heard.replicas is None
+    assert heard.units is None
 
 
 async def test_an_answer_that_comes_after_the_address_was_changed_is_not_heard(bench: Bench) -> None:
     bench.asker.look(bench.whom("/slow"), lambda: QUESTION)
     bench.service.reply = bench.service.says({"replicas": 9})
-    assert await bench.ask(bench.whom("/other")) == Heard(9, NOW)
+    assert await bench.ask(bench.whom("/other")) == WebhookAnswer(9, NOW)
     await bench.ask(bench.whom("/other"), after=2 * INTERVAL)
-    assert bench.asker.heard == Heard(9, NOW + 2 * INTERVAL)
+    assert bench.asker.heard == WebhookAnswer(9, NOW + 2 * INTERVAL)
 
 
 async def test_while_it_fails_the_last_good_answer_stays_with_its_time(bench: Bench) -> None:
     await bench.ask()
     bench.service.reply = bench.service.says({"error": "planned for tomorrow"}, 503)
-    assert await bench.ask(after=INTERVAL) == Heard(7, NOW, "it answered 503, not 200")
+    assert await bench.ask(after=INTERVAL) == WebhookAnswer(7, NOW, "it answered 503, not 200")
     bench.service.reply = bench.service.says({"replicas": 2})
-    assert await bench.ask(after=INTERVAL) == Heard(2, NOW + 2 * INTERVAL)
+    assert await bench.ask(after=INTERVAL) == WebhookAnswer(2, NOW + 2 * INTERVAL)
     assert bench.woken == 3
 
 
@@ -141,13 +142,13 @@ async def test_an_answer_that_is_no_number_of_vms_is_none(bench: Bench, body: ob
     bench.service.reply = bench.service.says(body)
     heard = await bench.ask()
     assert heard is not None
-    assert heard.replicas is None
-    assert "whole number from 0 to 10000" in heard.trouble
+    assert heard.units is None
+    assert "whole number from 0 to 10000" in heard.error
 
 
 async def test_more_in_an_answer_harms_nobody(bench: Bench) -> None:
     bench.service.reply = bench.service.says({"replicas": 3, "because": "it is Monday"})
-    assert await bench.ask() == Heard(3, NOW)
+    assert await bench.ask() == WebhookAnswer(3, NOW)
 
 
 async def test_nothing_that_an_answer_says_is_repeated(bench: Bench) -> None:
@@ -156,7 +157,7 @@ async def test_nothing_that_an_answer_says_is_repeated(bench: Bench) -> None:
         bench.service.reply = reply
         heard = await bench.ask(after=INTERVAL)
         assert heard is not None
-        assert "the-secret" not in heard.trouble
+        assert "the-secret" not in heard.error
 
 
 async def test_a_redirect_is_not_followed(bench: Bench) -> None:
@@ -166,7 +167,7 @@ async def test_a_redirect_is_not_followed(bench: Bench) -> None:
     bench.service.reply = elsewhere
     heard = await bench.ask()
     assert heard is not None
-    assert heard.trouble == "it answered 302, not 200"
+    assert heard.error == "it answered 302, not 200"
     assert len(bench.service.asked) == 1
 
 
@@ -180,7 +181,7 @@ async def test_an_endless_answer_is_not_read_to_its_end(bench: Bench) -> None:
     bench.service.reply = endless
     heard = await bench.ask()
     assert heard is not None
-    assert heard.trouble == f"its answer is longer than {MOST_READ} bytes"
+    assert heard.error == f"its answer is longer than {MOST_READ} bytes"
 
 
 async def test_one_that_does_not_answer_is_given_up_after_its_timeout(bench: Bench) -> None:
@@ -191,7 +192,7 @@ async def test_one_that_does_not_answer_is_given_up_after_its_timeout(bench: Ben
     bench.service.reply = never
     heard = await bench.ask(bench.whom(timeout="50ms"))
     assert heard is not None
-    assert heard.trouble == "it gave no answer within 50ms"
+    assert heard.error == "it gave no answer within 50ms"
 
 
 async def test_nobody_is_asked_twice_at_once(bench: Bench) -> None:
@@ -206,12 +207,12 @@ async def test_one_that_is_not_there_is_told_in_a_few_words(bench: Bench) -> Non
     gone = Webhook.model_construct(url="http://127.0.0.1:1/warm", timeout="1s", ca_bundle=None)
     heard = await bench.ask(gone)
     assert heard is not None
-    assert heard.trouble.startswith("it can't be asked: ClientConnectorError")
-    assert len(heard.trouble) <= MOST_TOLD
+    assert heard.error.startswith("it can't be asked: ClientConnectorError")
+    assert len(heard.error) <= MOST_TOLD
 
 
 @pytest.mark.parametrize("bundle", [b"no certificate", b"-----BEGIN CERTIFICATE-----\nabc"])
 async def test_certificates_that_are_none_are_told_and_end_nothing(bench: Bench, bundle: bytes) -> None:
     heard = await bench.ask(bench.whom(bundle=base64.b64encode(bundle).decode()))
     assert heard is not None
-    assert heard.trouble.startswith("it can't be asked: ")
+    assert heard.error.startswith("it can't be asked: ")
