@@ -4,6 +4,7 @@ Pure bookkeeping over what it is told. What came before the kept history was rea
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from capacity.history import History
 from controller.claims.tally import Served
@@ -73,15 +74,14 @@ class Demand:
         Which claims are one claimant's who tries again nobody knows: claims name no tenant.
         """
         for at in arrived:
-            self._tell(lambda history, at=at: history.arrive(at))
+            self._tell(partial(History.arrive, at=at))
         for each in served:
-            warm = each.late <= patience
-            self._tell(lambda history, at=each.at, warm=warm: history.served(at, warm=warm))
+            self._tell(partial(History.served, at=each.at, warm=each.late <= patience))
 
     def boot(self, took: float, created: float, revision: str) -> None:
         """A VM was warm so many seconds after its creation. One that an outage delayed says nothing."""
         if self._blocked is None and created >= self._free_since:
-            self._tell(lambda history: history.lead(took, revision=revision))
+            self._tell(partial(History.lead, seconds=took, revision=revision))
 
     def block(self, now: float, since: float | None) -> None:
         """No VM can be made since then, whatever is asked for; None: they can."""
@@ -94,8 +94,7 @@ class Demand:
     def settle(self, now: float) -> None:
         """Book what is under way, and forget what is too old: before the history is looked at or kept."""
         if self._blocked is not None and now > self._blocked:
-            since = self._blocked
-            self._tell(lambda history: history.gap(since, now))
+            self._tell(partial(History.gap, start=self._blocked, end=now))
             self._blocked = now
         self.history.roll(now)
 
