@@ -55,7 +55,7 @@ def misses(rows: Sequence[Row], path: Path) -> None:
         asked = 100 * (1 - target)
         axes.axhline(asked, color="#888", linewidth=0.8, linestyle="--")
         axes.text(
-            len(names) - 0.45, asked, f"{target * 100:g} % asked", va="center", fontsize=8, color="#555"
+            len(names) - 0.35, asked, f"{target * 100:g} % asked", va="center", fontsize=8, color="#555"
         )
     for name, figures in found.items():
         at = names.index(_trace(name)) + 0.12 * (_rank(figures["level"]) - 1.5)
@@ -72,7 +72,8 @@ def misses(rows: Sequence[Row], path: Path) -> None:
     axes.set_yscale("log")
     axes.set_ylabel("claims that wait, %")
     axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
-    axes.set_xlim(-0.5, len(names) + 0.4)
+    axes.set_xlim(-0.5, len(names) - 0.45)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     _plain(axes)
     _save(figure, path)
 

@@ -159,6 +159,11 @@ def of_trace(
         CouldNotLookError: it is not known how long VMs take.
     """
     arrivals = traces.arrivals(path)
+    if arrivals[0] == arrivals[-1]:
+        raise traces.TraceError(
+            f"{path}: all claims came at the same moment, and what stands ready is told by the day: "
+            "take the claims of some hours or days"
+        )
     since = math.floor(arrivals[0])
     history = History(float(since))
     for at, count in zip(*np.unique(arrivals, return_counts=True), strict=True):

@@ -151,6 +151,7 @@ def test_a_wrong_option_says_what_to_write(options: list[object], said: str) -> 
         ("time\nsoon\n", "claims.csv:2: 'soon' is no time"),
         ("when\n1\n", "claims.csv:1: the first line must name a column time"),
         ("time\n", "holds no claim"),
+        ("time,count\n10,7\n10,2\n", "all claims came at the same moment"),
     ],
 )
 def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: Path, content: str, said: str) -> None:

@@ -84,9 +84,9 @@ def test_a_batch_of_thousands_makes_no_curve_of_thousands(tmp_path: Path) -> Non
     assert of.curve[-1].misses == 0
 
 
-def test_one_claim_is_enough_for_a_replay(tmp_path: Path) -> None:
-    of = told(trace(tmp_path, MONDAY))
-    assert (of.claims, of.least.units, of.engine) == (1, "1", None)
+def test_two_claims_are_enough_for_a_replay(tmp_path: Path) -> None:
+    of = told(trace(tmp_path, MONDAY, MONDAY + HOUR))
+    assert (of.claims, of.least.units, of.engine) == (2, "1", None)
 
 
 # ---- the week
