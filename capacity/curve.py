@@ -131,7 +131,7 @@ class Curve:
             max(units, lately),
             Basis.EMPIRICAL if empirical else Basis.PARAMETRIC,
             self._because(busiest, rate if lately > units else None),
-            changes_at=self._next(at),
+            changes_at=self.next_change(at),
         )
 
     def _dead(self, level: float) -> float:
@@ -141,15 +141,14 @@ class Curve:
         few = int(np.searchsorted(share, _LEFT_TO_CHANCE * (1 - level)))
         return min(float(rates[min(few, SLOTS - 1)]), _DEAD * float(rates.mean()))
 
-    def _next(self, at: float) -> float | None:
+    def next_change(self, at: float) -> float | None:
         """When the next quarter of the week comes into sight that has another mean; None: there is none."""
         edges = (np.floor((at + self.ahead) / QUARTER) + 1 + np.arange(SLOTS)) * QUARTER
         other = self.means[slot_of(edges)] != self.means[slot_of(edges - QUARTER)]
         return float(edges[np.argmax(other)]) - self.ahead + _ROUNDING if other.any() else None
 
     def _because(self, slot: int, lately: float | None) -> str:
-        when = "at any time" if self.profile.level else f"around {name_of(slot)}"
-        found = f"a claim finds {self.means[slot]:.3g} orders outstanding {when}"
+        found = f"a claim finds {self.means[slot]:.3g} orders outstanding {self._when(slot)}"
         more = f", but lately {round(lately * HOUR)} an hour came" if lately is not None else ""
         return f"{found}{more}, of {self.claims} claims"
 
@@ -182,9 +181,12 @@ class Curve:
         return SlotDemand(rate, float(self.means[slot]), self.dispersion)
 
     def busiest(self) -> tuple[str, float]:
-        """The busiest quarter of the week as a person says it, and its units an hour."""
+        """When most is asked for as a person says it, and how many units an hour that are."""
         slot = int(np.argmax(self.profile.rate))
-        return name_of(slot), float(self.profile.rate[slot]) * HOUR
+        return self._when(slot), float(self.profile.rate[slot]) * HOUR
+
+    def _when(self, slot: int) -> str:
+        return "at any time" if self.profile.level else f"around {name_of(slot)}"
 
 
 def build(
@@ -226,9 +228,7 @@ def build(
         means=means,
         dispersion=dispersion,
         rarities=_rarities(counts, found, dispersion),
-        ahead=min(
-            _LONGEST_LOOK, (leads.quantile(0.95) or 0.0) + _filling(profile.rate * leads.mean, leads, servers)
-        ),
+        ahead=min(_LONGEST_LOOK, (leads.quantile(0.95) or 0.0) + _filling(means, dispersion, leads, servers)),
         servers=servers,
         wait=wait,
     )
@@ -304,10 +304,16 @@ def _seen_by(counts: Ints, usual: Floats) -> float:
     return float(counts.sum()) / float(usual.sum()) if usual.sum() else 1.0
 
 
-def _filling(usual: Floats, leads: LeadTimes, servers: int | None) -> float:
-    """Seconds that the largest rise from one quarter to the next takes beyond one boot."""
-    rise = math.ceil(float(np.max(np.roll(usual, -1) - usual, initial=0.0)))
-    return max(0.0, time_to_fill(rise, leads, servers) - time_to_fill(1, leads)) if servers else 0.0
+def _filling(means: Floats, dispersion: float, leads: LeadTimes, servers: int | None) -> float:
+    """Seconds that the largest rise from one quarter to the next takes beyond one boot.
+
+    The rise is in units that serve 99 of 100, bursts and all: those of the mean alone come too late.
+    """
+    if not servers:
+        return 0.0
+    after = int(np.argmax(np.roll(means, -1) - means))
+    low, high = (_units(float(means[slot % SLOTS]), dispersion, 0.01) for slot in (after, after + 1))
+    return max(0.0, time_to_fill(high - low, leads, servers) - time_to_fill(1, leads))
 
 
 def _tails(means: Floats, dispersion: float, size: int) -> Floats:

@@ -7,7 +7,7 @@ asked for. It must never know what a unit is.
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from capacity import policies
@@ -78,8 +78,9 @@ def decide(
     if units <= spec.replicas:
         units, decided_by = spec.replicas, "replicas"
     warnings = [advice for ask in asks for advice in ask.warnings]
-    if curve is not None and applied:
-        warnings += policies.refill_bound(curve, limits)
+    if curve is not None and (applied or spec.service_level is not None):
+        # First: where this holds no number of units would do, whatever the others say.
+        warnings = [*policies.refill_bound(curve, limits), *warnings]
     changes = [ask.changes_at for ask in asks if ask.changes_at is not None and ask.changes_at > now]
     return Decision(
         target=units,
@@ -118,6 +119,7 @@ def _asks(
     if spec.schedules:
         leads = curve.leads if curve is not None and curve.leads.count else _UNKNOWN
 
+        @cache  # many schedules ask for the same number
         def fill(units: int) -> float:
             return time_to_fill(units, leads, limits.servers)
 
@@ -204,6 +206,8 @@ def _worded(spec: WarmCapacity, budget: Budget, asked: int, bought: int, ends: f
     hours = f"{budget.max_idle_hours_per_day} idle hours a day"
     if bought < asked:
         because = f"what is left of {hours} leaves {bought} for now, of {asked}"
+    elif spec.replicas * 24 > budget.max_idle_hours_per_day:
+        because = f"warm.replicas is kept whatever it costs, and {hours} do not pay for it all day"
     else:
         because = f"{hours} are enough for all that is asked for now"
     warnings = []

@@ -92,7 +92,8 @@ def service_level(
         few = Advice(PoolReason.TOO_FEW_CLAIMS, f"{asked}: {because}")
         return Ask(Policy("serviceLevel", 0, because, applied), (few,), now + LOOK_AGAIN)
     how = "counted" if found.basis is Basis.EMPIRICAL else "fitted"
-    because = f"{asked} need {found.units} ({how}: {found.because}; lead time {curve.lead.p50:.2g}s)"
+    lead = round(curve.lead.p50 or 0.0, 1)
+    because = f"{asked} need {found.units} ({how}: {found.because}; lead time {lead:g}s)"
     low = tuple(
         Advice(
             PoolReason.LEVEL_UNREACHABLE,
@@ -120,7 +121,7 @@ def refill_bound(curve: Curve, limits: Limits) -> tuple[Advice, ...]:
     return (
         Advice(
             PoolReason.REFILL_BOUND,
-            f"{rate:.2g} claims an hour (around {when}) at a lead time of {curve.lead.mean:.2g}s need "
+            f"{round(rate)} claims an hour ({when}) at a lead time of {curve.lead.mean:.1f}s need "
             f"limits.maxConcurrentCreations: {enough} or more; it is {limits.servers}",
         ),
     )

@@ -180,23 +180,21 @@ def _level(of: Explanation) -> Iterator[Advice]:
         return
     apply = f"""{of.patch} '{{"spec":{{"warm":{{"serviceLevel":{{"mode":"Apply"}}}}}}}}'"""
     short = of.warm.target - policy.wants
+    if any(each.reason == PoolReason.REFILL_BOUND for each in of.status.conditions):
+        return  # no number of VMs would do
     if wanted.mode is LevelMode.RECOMMEND and short < 0:
         yield Advice(
             f"{wanted.target} needs {policy.wants} at this hour, {-short} more than the target: "
             "let the service level decide",
             apply,
         )
-    elif short > 0 and of.warm.decided_by == "replicas" and not _unsure(of):
+    elif short > 0 and of.warm.decided_by == "replicas" and policy.wants:  # 0: not known yet
         yield Advice(
             f"{wanted.target} needs only {policy.wants} at this hour: lower the floor warm.replicas"
             + ("" if wanted.mode is LevelMode.APPLY else ", and let the service level decide"),
             f"kubectl scale wp/{of.name} -n {of.namespace} --replicas={policy.wants}"
             + ("" if wanted.mode is LevelMode.APPLY else f" && {apply}"),
         )
-
-
-def _unsure(of: Explanation) -> bool:
-    return any(each.reason == PoolReason.TOO_FEW_CLAIMS for each in of.status.conditions)
 
 
 def _look(of: Explanation) -> Iterator[Advice]:

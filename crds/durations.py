@@ -41,8 +41,15 @@ def text(length: float) -> str:
     Exact to the millisecond below 10 s, to the second from there on. Nothing and less is `0s`.
     """
     rest = round(max(length, 0) * 1000)
-    if rest >= _SECONDS_ONLY_FROM:
-        rest = round(rest / 1000) * 1000
+    return _written(round(rest / 1000) * 1000 if rest >= _SECONDS_ONLY_FROM else rest)
+
+
+def exact(length: float) -> str:
+    """The duration of the API that is a length of time, in seconds, to the millisecond."""
+    return _written(round(max(length, 0) * 1000))
+
+
+def _written(rest: int) -> str:
     parts = []
     for unit, size in _UNIT.items():
         number, rest = divmod(rest, size)

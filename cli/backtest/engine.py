@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from capacity.curve import FEWEST, Curve, build
@@ -11,6 +12,7 @@ from capacity.decision import Limits, Stock
 from capacity.stabilize import Stabilizer
 from cli.backtest.ask import Question
 from cli.backtest.buffer import Targets
+from crds import durations
 from crds.warm import LevelMode, ScaleDown, ServiceLevel, WarmCapacity
 
 _STEP = 300.0
@@ -64,11 +66,19 @@ def _of_engine(question: Question) -> WarmCapacity:
     wanted = question.wanted
     level = ServiceLevel(
         target=f"{round(wanted.level * 100, 2):g}%",
-        max_wait=f"{round(wanted.wait * 1000)}ms",
+        max_wait=durations.exact(wanted.wait),
         mode=LevelMode.APPLY,
     )
     slowly = question.today.scale_down if question.today else ScaleDown()
     return WarmCapacity(replicas=0, service_level=level, scale_down=slowly)
+
+
+def _changes(curve: Curve, since: float, until: float) -> Iterator[float]:
+    """When the controller decides without being asked to: in time for another quarter of the week."""
+    at = curve.next_change(since)
+    while at is not None and at < until:
+        yield at
+        at = curve.next_change(at)
 
 
 def _targets(question: Question, spec: WarmCapacity, curve: Curve) -> Targets:
@@ -77,6 +87,8 @@ def _targets(question: Question, spec: WarmCapacity, curve: Curve) -> Targets:
     step = max(_STEP, (question.until - question.since) / _MOST)
     first, last = math.floor(question.since / step) + 1, math.ceil(question.until / step)
     times = [question.since, *(number * step for number in range(first, last))]
+    if spec.service_level is not None:
+        times = sorted({*times, *_changes(curve, question.since, question.until)})
     stabilizer, stock = Stabilizer(), Stock(0, 0, 0)
     limits = Limits(question.limits.max_concurrent_creations, question.limits.max_replicas)
     units = [

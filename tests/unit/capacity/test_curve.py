@@ -104,6 +104,19 @@ def test_with_few_servers_a_ramp_is_seen_earlier() -> None:
     assert learned(rates, servers=60).ahead < HOUR
 
 
+def test_with_few_servers_a_burst_is_seen_as_early_as_all_of_it_takes_to_make() -> None:
+    """Thirty at nine o'clock each day are three boots of a minute one after another."""
+    until = MONDAY + 28 * DAY
+    past = History(MONDAY)
+    for day in range(28):
+        for number in range(30):
+            past.arrive(MONDAY + day * DAY + 9 * HOUR + 2 * number)
+    for _ in range(100):
+        past.lead(60.0)
+    assert 170 <= build(past.snapshot(until), servers=10).ahead <= 300
+    assert build(past.snapshot(until), servers=None).ahead == pytest.approx(60, rel=0.05)
+
+
 def test_hours_in_which_nobody_ever_came_get_nothing() -> None:
     def mornings(hours: np.ndarray) -> np.ndarray:
         return np.where((hours % 24 >= 6) & (hours % 24 < 8), 0.5, 0.0)
@@ -241,7 +254,7 @@ def test_the_demand_of_a_slot_prices_its_units() -> None:
 def test_the_busiest_time_is_named() -> None:
     curve = learned(quarters(lambda hours: np.where((hours >= 33) & (hours < 33.25), 2.0, 0.1), 4.0))
     name, rate = curve.busiest()
-    assert name == "Tue 09:00 UTC"
+    assert name == "around Tue 09:00 UTC"
     assert rate == pytest.approx(7200, rel=0.1)
 
 

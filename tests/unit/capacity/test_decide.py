@@ -242,6 +242,12 @@ class TestTheBudget:
             decision.warnings[0].message
         )
 
+    def test_one_that_does_not_pay_for_the_floor_is_not_called_enough(self) -> None:
+        decision = decided(warm(replicas=3, percent="100%", budget={"maxIdleHoursPerDay": 0}), in_use=3)
+        assert decision.policies[-1].because == (
+            "warm.replicas is kept whatever it costs, and 0 idle hours a day do not pay for it all day"
+        )
+
     def test_a_floor_that_overdraws_it_is_told_though_nothing_else_is_written(self) -> None:
         decision = decided(warm(replicas=4, budget={"maxIdleHoursPerDay": 10}))
         assert brief(decision) == (4, "replicas")

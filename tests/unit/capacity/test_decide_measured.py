@@ -169,6 +169,16 @@ class TestWarnings:
         curve = measured(A_HUNDRED_AN_HOUR, servers=1)
         assert reasons(decided(warm(percent="10%"), curve, limits=Limits(servers=1))) == ["RefillBound"]
 
+    def test_it_is_the_first_thing_told_even_of_a_level_that_only_advises(self) -> None:
+        curve = measured(A_HUNDRED_AN_HOUR, servers=1)
+        spec = warm(max=1, serviceLevel={"target": "99%"})
+        assert reasons(decided(spec, curve, limits=Limits(servers=1))) == ["RefillBound", "LevelUnreachable"]
+
+    def test_a_rate_is_told_in_whole_claims_an_hour(self) -> None:
+        curve = measured(A_HUNDRED_AN_HOUR, servers=1)
+        [advice] = decided(warm(percent="10%"), curve, limits=Limits(servers=1)).warnings
+        assert re.search(r"^\d{2,} claims an hour \((at any time|around )", advice.message)
+
     def test_a_pool_of_a_number_alone_is_told_nothing(self) -> None:
         assert decided(warm(replicas=3), measured(20), limits=Limits(servers=1)).warnings == ()
 

@@ -85,6 +85,13 @@ def test_the_level_and_the_patience_are_ones_own_choice() -> None:
     assert hard["settings"]["smallest"]["most"] > easy["settings"]["smallest"]["most"]
 
 
+@pytest.mark.parametrize("patience", ["100s", "2m", "1h500ms", "300h"])
+def test_patience_may_be_long(patience: str) -> None:
+    code, out, error = run(*FILE, "--max-wait", patience)
+    assert (code, error) == (0, "")
+    assert "the engine" in out
+
+
 def test_a_number_may_be_taken_for_what_is_set_today() -> None:
     _, out, _ = run(*FILE, "--units", "4")
     assert "← today" in out

@@ -175,6 +175,17 @@ def test_what_nobody_records_is_left_out_and_said() -> None:
     assert any("without percent and budget" in note for note in of.notes)
 
 
+@pytest.mark.parametrize("minute", [0, 30])
+def test_the_engine_is_in_time_for_a_burst_that_comes_by_the_clock(tmp_path: Path, minute: int) -> None:
+    """Thirty claims within a minute, every day: ten boots at a time, so that three follow one another."""
+    nine = MONDAY + 9 * HOUR + 60 * minute
+    bursts = [nine + day * DAY + 2.0 * number for day in range(28) for number in range(30)]
+    of = told(trace(tmp_path, *bursts), boot=ask.boot("60s,60s"))
+    assert of.engine is not None
+    assert of.engine.hit_ratio >= of.level
+    assert of.engine.idle_hours < 0.1 * of.least.idle_hours
+
+
 def test_the_engine_follows_the_week_and_costs_less_than_a_fixed_number() -> None:
     of = told(EXAMPLE)
     assert of.engine is not None

@@ -223,12 +223,22 @@ def test_an_applied_level_under_its_floor_asks_for_a_lower_floor_only() -> None:
     assert commands(explanation) == "kubectl scale wp/runners -n ci --replicas=4"
 
 
-def test_nobody_is_told_to_lower_a_floor_on_the_word_of_a_few_claims() -> None:
-    few = condition("PoliciesMet", "False", "TooFewClaims")
+@pytest.mark.parametrize("reason", ["TooFewClaims", "HistoryLost", "ScheduleNeverOpens"])
+def test_nobody_is_told_to_lower_a_floor_while_nothing_is_known(reason: str) -> None:
+    told = condition("PoliciesMet", "False", reason)
     explanation = of(
-        status(policy("serviceLevel", 2, applied=False), conditions=[*GOOD, few]), serviceLevel=LEVEL
+        status(policy("serviceLevel", 0, applied=False), conditions=[*GOOD, told]), serviceLevel=LEVEL
     )
     assert "lower the floor" not in whys(explanation)
+
+
+def test_nobody_is_told_to_keep_more_where_no_number_would_do() -> None:
+    bound = condition("PoliciesMet", "False", "RefillBound")
+    explanation = of(
+        status(policy("serviceLevel", 233, applied=False), conditions=[*GOOD, bound]), serviceLevel=LEVEL
+    )
+    assert "more than the target" not in whys(explanation)
+    assert "RefillBound" in whys(explanation)
 
 
 def test_a_level_that_is_applied_and_decides_needs_no_change() -> None:

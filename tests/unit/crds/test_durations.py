@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crds.durations import MAX_LENGTH, PATTERN, seconds, text
+from crds.durations import MAX_LENGTH, PATTERN, exact, seconds, text
 from tests.unit.crds.strategies import durations
 
 
@@ -80,6 +80,11 @@ def test_what_is_written_is_a_duration_and_means_the_same(length: float) -> None
     assert re.fullmatch(PATTERN, written)
     assert len(written) <= MAX_LENGTH
     assert seconds(written) == pytest.approx(length, abs=0.0006 if length < 9.99 else 0.51)
+
+
+@given(st.integers(0, 3_600_000 * 99_999))
+def test_a_duration_may_be_written_to_the_millisecond(length: int) -> None:
+    assert seconds(exact(length / 1000)) == length / 1000
 
 
 @given(durations())
