@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from capacity.archive import decode
 from crds.names import HISTORY_KEY, LABEL_CLAIM_UID, LABEL_POOL_UID, LABEL_REVISION, LABEL_STATE, Mark
@@ -174,13 +175,27 @@ async def _history(people: People, run: str) -> None:
 
 
 async def _asked(people: People, claim: str, pool: str, count: int) -> None:
-    """A claim is answered and in the history: it is one of so many that were ever made."""
+    """A claim is answered and in the history: it is one of so many that were ever made.
+
+    Or the time in which it came does not count, since nobody led for two sizing intervals after it.
+    """
     await people.claim(claim, pool)
     await people.until_answered(claim)
+    came = [
+        datetime.fromisoformat(each["metadata"]["creationTimestamp"]).timestamp()
+        for each in await people.claims()
+        if each["metadata"]["name"].startswith(pool)
+    ]
 
     def known(histories: list[Json]) -> bool:
         kept = [each["binaryData"] for each in histories if each["metadata"]["name"].endswith(pool)]
-        return bool(kept) and len(decode(base64.b64decode(kept[0][HISTORY_KEY])).arrivals) == count
+        if not kept:
+            return False
+        history = decode(base64.b64decode(kept[0][HISTORY_KEY]))
+        unseen = sum(
+            at < history.since or any(start - 1 <= at <= end for start, end in history.gaps) for at in came
+        )
+        return count - unseen <= len(history.arrivals) <= count
 
     await people.until(f"{claim} in the history", people.histories, known)
 
