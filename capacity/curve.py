@@ -311,8 +311,8 @@ def _filling(means: Floats, dispersion: float, leads: LeadTimes, servers: int | 
     """
     if not servers:
         return 0.0
-    after = int(np.argmax(np.roll(means, -1) - means))
-    low, high = (_units(float(means[slot % SLOTS]), dispersion, 0.01) for slot in (after, after + 1))
+    before = int(np.argmax(np.roll(means, -1) - means))
+    low, high = (_units(float(means[slot % SLOTS]), dispersion, 0.01) for slot in (before, before + 1))
     return max(0.0, time_to_fill(high - low, leads, servers) - time_to_fill(1, leads))
 
 

@@ -1,4 +1,4 @@
-"""What a spec would have aimed at, every five minutes: decided by the controller's own rules."""
+"""What a spec would have aimed at: the controller's own rules, at the times at which it decides."""
 
 from __future__ import annotations
 
