@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
+from crds.durations import seconds
 from crds.names import CLAIM_KIND, LABEL_CLAIM_UID, LABEL_STATE, POOL_KIND, Mark
 
 Json = dict[str, Any]
@@ -21,6 +23,36 @@ def complaints(claims: list[Json], vms: list[Json], warm: int) -> list[str]:
     if waiting and pooled:
         found.append(f"claims wait beside {pooled} free VMs: {', '.join(waiting[:5])}")
     return found
+
+
+def running_out(claims: Iterable[Json], now: float, within: float) -> list[str]:
+    """Claims that time alone changes within so many seconds of now (since the epoch): they are no rest yet.
+
+    A lifetime ends, a timeout, a `ttlSecondsAfterFinished`, or the moment comes in which a VM is ordered.
+    """
+    due = ((claim, what, at) for claim in claims for what, at in _clocks(claim, now) if at <= now + within)
+    return [f"claim {claim['metadata']['name']}: its {what} is about to end" for claim, what, _ in due]
+
+
+def _clocks(claim: Json, now: float) -> Iterator[tuple[str, float]]:
+    spec, status, phase = claim.get("spec") or {}, claim.get("status") or {}, _phase(claim)
+    if phase == "Bound":
+        if expires := status.get("expiresAt"):
+            yield "lifetime", _epoch(expires)
+    elif phase == "Pending":
+        created = _epoch(claim["metadata"]["creationTimestamp"])
+        if timeout := spec.get("timeout"):
+            yield "timeout", created + seconds(timeout)
+        after = (spec.get("whenEmpty") or {}).get("after")
+        if after and created + seconds(after) > now:  # what was ordered before shows in the books
+            yield "whenEmpty.after", created + seconds(after)
+    elif (ttl := spec.get("ttlSecondsAfterFinished")) is not None:
+        ends = (each for each in status.get("conditions", []) if each["type"] == "Finished")
+        yield from (("ttlSecondsAfterFinished", _epoch(each["lastTransitionTime"]) + ttl) for each in ends)
+
+
+def _epoch(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).timestamp()
 
 
 def _vms(vms: Iterable[Json], bound: dict[str, Json]) -> Iterator[str]:

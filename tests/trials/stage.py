@@ -28,7 +28,7 @@ from simulator.api import Api, ApiError, load_cluster
 from tests.support.controller import Controller, running_controller
 from tests.support.manifests import pool_manifest
 from tests.support.site import vm_template
-from tests.trials.accounts import complaints
+from tests.trials.accounts import complaints, running_out
 from tests.trials.crowd import Crowd
 
 Json = dict[str, Any]
@@ -39,6 +39,7 @@ BOOT = "300ms..800ms"
 _REST = 90.0  # seconds for everything to be repaired: a dead leader's lease, the garbage collector, boots
 _LOOK = 0.25
 QUIET = 3.0  # seconds at rest over which a controller is watched for spinning
+_SOON = 10.0  # seconds in which nothing may change by time alone: QUIET, and the auditor's look before it
 _IDLE_STEPS = ("lease", "watch", "list", "resync")
 
 
@@ -221,7 +222,7 @@ class Scene:
         return [orjson.loads(bytes(item)) for item in listing.items]
 
     async def at_rest(self, seconds: float = _REST, *, gaps: bool = False) -> None:
-        """Wait until the books balance, the pools say so, and the auditor has found nothing.
+        """Wait until the books balance and will for a while, the pools say so, and the auditor is content.
 
         `gaps`: whether the auditor may have missed something, because the API server itself was away.
 
@@ -255,7 +256,7 @@ class Scene:
             pools = await self._listed(f"{self._bullpen}/{POOLS}")
         except ApiError as error:
             return [str(error)]
-        found = complaints(claims, vms, sum(self.warm.values()))
+        found = complaints(claims, vms, sum(self.warm.values())) + running_out(claims, time.time(), _SOON)
         for pool in pools:
             name = pool["metadata"]["name"]
             ready = pool.get("status", {}).get("warm", {}).get("ready")

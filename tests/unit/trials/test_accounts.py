@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from crds.names import LABEL_CLAIM_UID, LABEL_STATE
-from tests.trials.accounts import complaints
+from tests.trials.accounts import complaints, running_out
 
 Json = dict[str, Any]
 
@@ -94,3 +95,56 @@ def test_what_does_not_balance_is_said(case: str) -> None:
     claims, vms, warm, sentence = WRONG[case]
     found = complaints(claims, vms, warm)
     assert any(sentence in each for each in found), found
+
+
+NOW = 1_800_000_000.0
+
+
+def at(seconds: float) -> str:
+    return datetime.fromtimestamp(NOW + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def with_clock(phase: str, age: float = 0.0, expires: str | None = None, **spec: Any) -> Json:
+    ended = [{"type": "Finished", "status": "True", "reason": "Released", "lastTransitionTime": at(-age)}]
+    made = claim(phase, creationTimestamp=at(-age))
+    status = {**made["status"], "conditions": ended if phase == "Released" else [], "expiresAt": expires}
+    return {**made, "spec": spec, "status": status}
+
+
+PATIENT = {"policy": "OrderAfter", "after": "30s"}
+CLOCKS = {
+    "lifetime": (with_clock("Bound", expires=at(4)), with_clock("Bound", expires=at(6))),
+    "timeout": (with_clock("Pending", 56, timeout="1m"), with_clock("Pending", 54, timeout="1m")),
+    "whenEmpty.after": (
+        with_clock("Pending", 26, whenEmpty=PATIENT),
+        with_clock("Pending", 24, whenEmpty=PATIENT),
+    ),
+    "ttlSecondsAfterFinished": (
+        with_clock("Released", 6, ttlSecondsAfterFinished=10),
+        with_clock("Released", 4, ttlSecondsAfterFinished=10),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CLOCKS)
+def test_a_claim_that_time_alone_changes_soon_is_not_at_rest(what: str) -> None:
+    soon, late = CLOCKS[what]
+    assert running_out([soon, late], NOW, 5) == [f"claim claim: its {what} is about to end"]
+
+
+@pytest.mark.parametrize(
+    "overdue",
+    [
+        with_clock("Bound", expires=at(-9)),
+        with_clock("Pending", 99, timeout="1m"),
+        with_clock("Released", 9, ttlSecondsAfterFinished=1),
+    ],
+    ids=["lifetime", "timeout", "ttlSecondsAfterFinished"],
+)
+def test_an_end_that_is_overdue_is_not_at_rest_either(overdue: Json) -> None:
+    assert running_out([overdue], NOW, 5) != []
+
+
+def test_a_claim_that_has_ordered_its_vm_or_has_no_clock_stays_as_it_is() -> None:
+    still = [with_clock("Pending", 40, whenEmpty=PATIENT), with_clock("Bound"), with_clock("Released")]
+    assert running_out(still, NOW, 3600) == []
