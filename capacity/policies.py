@@ -106,6 +106,18 @@ def service_level(
     return Ask(Policy("serviceLevel", found.units, because, applied), low, again)
 
 
+def too_many(units: int, decided_by: str, limits: Limits) -> tuple[Advice, ...]:
+    """Whether more are to stand ready than may exist at all."""
+    if limits.most is None or units <= limits.most:
+        return ()
+    return (
+        Advice(
+            PoolReason.MAX_REPLICAS_REACHED,
+            f"{decided_by} asks for {units}; limits.maxReplicas is {limits.most}: raise it, or ask for less",
+        ),
+    )
+
+
 def refill_bound(curve: Curve, limits: Limits) -> tuple[Advice, ...]:
     """Whether the busiest time keeps nearly all servers busy, so that a buffer refills late at any size.
 

@@ -113,10 +113,8 @@ def demand(of: Explanation) -> list[str]:
         rate = (
             f"{seen.claims_per_hour:g} {'claim' if seen.claims_per_hour == 1 else 'claims'} an hour, lately"
         )
-        hits = (
-            f"; {seen.hit_ratio} of the claims of the last seven days got a warm VM" if seen.hit_ratio else ""
-        )
-        told.append(rate + hits)
+        hits = f"; {seen.hit_ratio} of the claims of the last seven days got a VM {_in_time(of)}"
+        told.append(rate + (hits if seen.hit_ratio else ""))
     if seen.pending:
         since = (
             f", the first since {written_time(seen.oldest_pending_since)}"
@@ -129,6 +127,12 @@ def demand(of: Explanation) -> list[str]:
         p50, p95 = durations.text(lead.p50), durations.text(lead.p95)
         told.append(f"a VM takes {p50} from its creation to warm in half of all cases, and {p95} in 19 of 20")
     return told
+
+
+def _in_time(of: Explanation) -> str:
+    level = of.pool.spec.warm.service_level
+    patient = level is not None and durations.seconds(level.max_wait) > 0
+    return f"within {level.max_wait}" if level is not None and patient else "at once"
 
 
 def advice(of: Explanation) -> list[Advice]:
@@ -204,7 +208,8 @@ def _look(of: Explanation) -> Iterator[Advice]:
         return
     why = "what other sizes would have done with the claims that came"
     if level is not None and hits is not None and fraction(hits) < fraction(level.target):
-        why = f"{hits} of the claims got a warm VM, short of {level.target}: see what it would have taken"
+        missed = f"{hits} of the claims got a VM {_in_time(of)}, short of {level.target}"
+        why = f"{missed}: see what it would have taken"
     yield Advice(why, f"kubectl bullpen backtest wp/{of.name} -n {of.namespace}")
 
 

@@ -27,7 +27,7 @@ WARM_TARGET = Gauge(
 )
 HIT_RATIO = Gauge(
     "bullpen_hit_ratio",
-    "Share of the claims of seven days that got a VM that was warm.",
+    "Share of the claims of seven days that got a VM in time.",
     ("namespace", "pool"),
 )
 IDLE_SECONDS = Counter(

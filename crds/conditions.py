@@ -98,7 +98,7 @@ class PoolReason(StrEnum):
     BELOW_LIMITS = "BelowLimits"
     """Surfaces when another VM may be made (CapacityAvailable)."""
     MAX_REPLICAS_REACHED = "MaxReplicasReached"
-    """Surfaces when limits.maxReplicas keeps a wanted VM from being made (CapacityAvailable, Progressing)."""
+    """Surfaces when limits.maxReplicas forbids a wanted VM (CapacityAvailable, Progressing, PoliciesMet)."""
     UNSCHEDULABLE = "Unschedulable"
     """Surfaces when the cluster has no node for a VM (CapacityAvailable)."""
 

@@ -46,7 +46,8 @@ class Demand(Model):
     )
     hit_ratio: Annotated[str, Field(max_length=8)] | None = Field(
         default=None,
-        description="Which share of the claims of the last seven days got a VM that was warm, like 99.2%.",
+        description="Which share of the claims of the last seven days got a VM in time, like 99.2%: "
+        "within serviceLevel.maxWait, or at once where there is no service level.",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 
@@ -112,8 +112,7 @@ class Labels:
                 ("end", x - _GAP - wide, y - high - 6),
                 ("end", x - _GAP - wide, y + 6),
                 ("end", x - _GAP - wide, y - high / 2),
-                *(("start", x + _GAP * step, y + 6 + _LINE * step) for step in range(1, 7)),
-                *(("end", x - _GAP * step - wide, y - high - 6 - _LINE * step) for step in range(1, 7)),
+                *self._farther(x, y, wide, high),
             )
         ]
         free = (
@@ -124,6 +123,14 @@ class Labels:
         side, box = next(free, places[0])
         self.taken.append(box)
         return (box.left if side == "start" else box.right), box.top + _LINE - 4, side
+
+    def _farther(self, x: float, y: float, wide: float, high: float) -> Iterator[tuple[str, float, float]]:
+        """Side, left and top of places ever farther up and down, line by line, as far as the room goes."""
+        for step in range(1, math.ceil((self.room.bottom - self.room.top) / _LINE)):
+            aside = _GAP * min(step, 6)  # beside the line that leads away from the point
+            for top in (y + 6 + _LINE * step, y - high - 6 - _LINE * step):
+                yield "start", x + aside, top
+                yield "end", x - aside - wide, top
 
 
 def _number(value: object) -> str:

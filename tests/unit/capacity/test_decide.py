@@ -325,3 +325,24 @@ def test_deciding_twice_at_one_instant_decides_the_same(
     lately = Stabilizer()
     first = decided(spec, in_use=in_use, webhook=answer, stabilizer=lately)
     assert decided(spec, in_use=in_use, webhook=answer, stabilizer=lately) == first
+
+
+class TestMoreThanMayExist:
+    SPEC = warm(replicas=1, schedules=[OFFICE])
+
+    def test_a_schedule_that_asks_for_more_is_told(self) -> None:
+        [advice] = decided(self.SPEC, limits=Limits(servers=10, most=19)).warnings
+        assert advice.reason == "MaxReplicasReached"
+        assert advice.message == (
+            "schedule/office asks for 20; limits.maxReplicas is 19: raise it, or ask for less"
+        )
+
+    def test_as_many_as_may_exist_are_no_trouble(self) -> None:
+        assert decided(self.SPEC, limits=Limits(servers=10, most=20)).warnings == ()
+
+    def test_nor_is_a_schedule_that_is_closed(self) -> None:
+        assert decided(self.SPEC, NIGHT, limits=Limits(servers=10, most=19)).warnings == ()
+
+    def test_nor_what_warm_max_holds_down(self) -> None:
+        held = warm(replicas=1, max=9, schedules=[OFFICE])
+        assert decided(held, limits=Limits(servers=10, most=19)).warnings == ()

@@ -282,7 +282,7 @@ def test_a_decision_from_a_week_of_a_hundred_thousand_claims_takes_milliseconds(
     spent, lately, took = IdleSpent(), Stabilizer(), []
     for second in range(300):
         recent = past.recent(NOON + second)
-        begun = time.perf_counter()
+        begun = time.process_time()
         decided(spec, curve, NOON + second, stabilizer=lately, spent=spent, recent=recent)
-        took.append(time.perf_counter() - begun)
-    assert np.median(took) <= 0.005
+        took.append(time.process_time() - begun)
+    assert np.median(took) <= 0.005  # of CPU: what else the machine does is not the decision's

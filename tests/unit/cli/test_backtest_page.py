@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cli.backtest import charts, page, svg
@@ -175,6 +175,7 @@ def places(labels: list[tuple[float, float, list[str]]]) -> list[svg.Box]:
 
 
 @given(st.lists(st.tuples(st.floats(100, 500), st.floats(60, 340)), min_size=1, max_size=3))
+@example([(100.0, 237.0), (100.0, 311.0), (100.0, 293.0)])  # no room on the left, nor straight below
 def test_labels_keep_apart(points: list[tuple[float, float]]) -> None:
     boxes = places([(x, y, ["today: 4 VMs", "93% · 84.5 VM-hours"]) for x, y in points])
     for number, box in enumerate(boxes):

@@ -127,9 +127,14 @@ def test_the_stock_is_told_in_the_words_of_kubectl_get() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("patience", "said"), [("0s", "got a VM at once"), ("20s", "got a VM within 20s")])
+def test_the_hit_ratio_is_told_by_the_yardstick_of_the_service_level(patience: str, said: str) -> None:
+    assert said in shown(of(status(), serviceLevel={**LEVEL, "maxWait": patience}))
+
+
 def test_demand_and_boot_times_are_sentences() -> None:
     text = shown(of(status()))
-    assert "42.5 claims an hour, lately; 97.3% of the claims of the last seven days got a warm VM" in text
+    assert "42.5 claims an hour, lately; 97.3% of the claims of the last seven days got a VM at once" in text
     assert "a VM takes 16s from its creation to warm in half of all cases, and 27s in 19 of 20" in text
 
 
@@ -272,7 +277,7 @@ def test_a_suspended_pool_says_how_to_go_on() -> None:
 
 def test_with_a_history_the_back_test_is_the_next_step() -> None:
     explanation = of(status(), recorded=Recorded(History(SINCE)), serviceLevel=LEVEL)
-    assert "97.3% of the claims got a warm VM, short of 99%" in whys(explanation)
+    assert "97.3% of the claims got a VM at once, short of 99%" in whys(explanation)
     assert "kubectl bullpen backtest wp/runners -n ci" in commands(explanation)
 
 
