@@ -3,6 +3,11 @@
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes is the machine's affair. Where CI is set, the same examples come each time.
+settings.register_profile("bullpen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("bullpen")
 
 # A shell's background job ignores Ctrl-C, and so would all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

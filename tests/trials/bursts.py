@@ -10,6 +10,7 @@ from tests.trials.fairness import Life, overtaken
 from tests.trials.stage import Idling, Scene, Stage, TrialError, errors_in, idling, requests
 
 PATIENCE = 1.0  # seconds by which somebody may be overtaken: assignments are in order, executions overlap
+_SHARE = 1 / 8  # of the whole burst, where a busy machine draws it out to more than eight seconds
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ async def burst(scene: Scene, controller: Controller, number: int, *, claims: in
     """So many claims at once on a pool with `warm` VMs that are warm; at the end all are given back.
 
     Raises:
-        TrialError: somebody was overtaken by more than a second, or something is wrong at rest.
+        TrialError: somebody was overtaken by more than PATIENCE, or something is wrong at rest.
     """
     await scene.at_rest()
     sent = await requests(controller)
@@ -43,8 +44,9 @@ async def burst(scene: Scene, controller: Controller, number: int, *, claims: in
     await scene.crowd.delete_all()
     unfair = overtaken(lives)
     found = _burst(lives, warm, sum(used.values()) - sum(sent.values()), idle)
-    if found.overtaken > PATIENCE:
-        raise TrialError(f"overtaken by more than {PATIENCE:g} s: {unfair[:5]}")
+    patience = max(PATIENCE, _SHARE * found.last)
+    if found.overtaken > patience:
+        raise TrialError(f"overtaken by more than {patience:.1f} s: {unfair[:5]}")
     _innocent(controller, idle)
     scene.stage.say(found)
     return found

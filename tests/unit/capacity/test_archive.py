@@ -39,7 +39,6 @@ def same(one: History, other: History) -> bool:
     ),
     st.lists(st.tuples(st.integers(0, WEEK), st.booleans()), max_size=20),
 )
-@settings(deadline=None)
 def test_what_is_written_is_read_again(
     asked: list[tuple[int, int]],
     gaps: list[tuple[float, float]],
@@ -148,7 +147,7 @@ def test_every_refusal_says_why(data: bytes, sentence: str) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_garbage_crashes_it(garbage: bytes) -> None:
     for data in (garbage, MAGIC + bytes([VERSION]) + garbage):
         with pytest.raises(HistoryError):
@@ -156,7 +155,7 @@ def test_no_garbage_crashes_it(garbage: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_no_garbage_that_is_well_packed_crashes_it(garbage: bytes) -> None:
     try:
         of = decode(MAGIC + bytes([VERSION]) + zlib.compress(garbage))
@@ -167,7 +166,7 @@ def test_no_garbage_that_is_well_packed_crashes_it(garbage: bytes) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 255))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_flipped_byte_inside_is_refused_or_read_and_never_a_crash(place: int, flip: int) -> None:
     plain = bytearray(zlib.decompress(BYTES[4:]))
     plain[place % len(plain)] ^= flip

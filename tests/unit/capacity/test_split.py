@@ -47,7 +47,7 @@ def test_nothing_is_stopped_before_a_wake_time_is_known() -> None:
 
 
 @given(st.floats(0.5, 40), st.floats(0, 0.5), st.integers(0, 100), st.sampled_from([0.9, 0.95, 0.99]))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_the_level_is_reached_with_the_running_units_and_not_with_one_less(
     mean: float, dispersion: float, slow: int, level: float
 ) -> None:

@@ -19,7 +19,6 @@ def test_the_stocks_at_which_one_percent_is_lost_are_the_known_ones() -> None:
     assert [loss_target(load, 0.99) for load in LOADS] == [2, 4, 5, 7, 8, 11, 18, 30, 64, 117]
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 3000))
 def test_the_distribution_without_dispersion_is_poisson(mean: float) -> None:
     size = room(mean, 0)
@@ -28,7 +27,7 @@ def test_the_distribution_without_dispersion_is_poisson(mean: float) -> None:
     assert ours.sum() == pytest.approx(1, abs=1e-8)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.floats(0.01, 200), st.floats(0.01, 3))
 def test_the_distribution_with_dispersion_is_the_negative_binomial(mean: float, dispersion: float) -> None:
     size = room(mean, dispersion)
@@ -37,7 +36,6 @@ def test_the_distribution_with_dispersion_is_the_negative_binomial(mean: float, 
     assert distribution(mean, dispersion, size)[0] == pytest.approx(theirs, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 300), st.floats(0, 3), st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.999, 0.9999]))
 def test_there_is_room_for_every_level(mean: float, dispersion: float, level: float) -> None:
     assert distribution(mean, dispersion, room(mean, dispersion)).sum() > level

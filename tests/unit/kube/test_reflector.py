@@ -144,7 +144,7 @@ LINES = b"".join(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(0, len(LINES)), max_size=8))
 def test_a_stream_may_be_cut_into_chunks_at_any_byte(cuts: list[int]) -> None:
     at = [0, *sorted(cuts), len(LINES)]

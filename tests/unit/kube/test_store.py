@@ -226,7 +226,7 @@ class Reader:
         assert not missing & self.world.live.keys(), "listed, there still, and not shown"
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(MOVES)
 def test_whatever_comes_in_whatever_order_the_newest_state_wins(moves: list[tuple[str, int]]) -> None:
     reader = Reader()

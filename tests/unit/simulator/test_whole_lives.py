@@ -194,7 +194,7 @@ def check_history(cluster: SmallCluster, profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(steps=STEPS, seed=st.integers(0, 10_000), loss=st.sampled_from([0.0, 0.0, 0.2]), lag=st.floats(0, 0.3))
 def test_whatever_befalls_a_vm_it_ends_as_its_spec_says(
     profile: Profile, steps: list[tuple[str, float]], seed: int, loss: float, lag: float

@@ -336,7 +336,7 @@ class Line(RuleBasedStateMachine):
 
 
 TestLine = Line.TestCase
-TestLine.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestLine.settings = settings(max_examples=80, stateful_step_count=40)
 
 
 # ---- what is told

@@ -607,7 +607,7 @@ class Fairness(RuleBasedStateMachine):
 
 
 TestFairness = Fairness.TestCase
-TestFairness.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestFairness.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 def test_a_pool_of_the_same_uid_and_a_new_spec_is_configured_anew(desk: Desk) -> None:

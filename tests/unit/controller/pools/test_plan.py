@@ -347,7 +347,6 @@ SNAPSHOTS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(seen=SNAPSHOTS)
 def test_no_bound_is_ever_passed(seen: Snapshot) -> None:
     limits, count = seen.pool.spec.limits, _created(seen)
@@ -364,7 +363,6 @@ def test_no_bound_is_ever_passed(seen: Snapshot) -> None:
         assert len(set(leaving)) == len(leaving)
 
 
-@settings(deadline=None)
 @given(seen=SNAPSHOTS)
 def test_nothing_is_made_and_thrown_away_in_the_same_pass(seen: Snapshot) -> None:
     assert not (creations(seen) and _removed(seen))
@@ -384,7 +382,7 @@ def _applied(seen: Snapshot, actions: list[Action]) -> Snapshot:
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     warm=st.integers(0, 40),
     there=st.lists(st.sampled_from([State.WARM, State.UNREADY]), max_size=40),
@@ -409,7 +407,7 @@ def test_pass_by_pass_a_pool_comes_to_its_target_and_rests(
     assert seen.ready == warm + backorders
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(warm=st.integers(0, 40), claimed=st.integers(0, 40), most=st.integers(0, 40))
 def test_a_pool_whose_limit_is_too_low_comes_to_its_limit(warm: int, claimed: int, most: int) -> None:
     pool = make_pool(warm=warm, limits={"maxReplicas": most})

@@ -52,14 +52,14 @@ def _check_floor(warm: int, strategy: Json, seed: int) -> None:
     assert pool.made <= 2 * warm + strategy["maxSurge"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(warm=st.integers(1, 8), strategy=updates, seed=seeds)
 def test_without_claims_never_fewer_are_ready_than_the_floor(warm: int, strategy: Json, seed: int) -> None:
     _check_floor(warm, strategy, seed)
 
 
 @pytest.mark.thorough
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(warm=st.integers(1, 12), strategy=updates, seed=seeds)
 def test_without_claims_never_fewer_are_ready_than_the_floor_in_many_worlds(
     warm: int, strategy: Json, seed: int
@@ -101,20 +101,20 @@ storms = {
 }
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(**storms)
 def test_in_a_storm_no_removal_of_ours_passes_the_floor_and_all_comes_to_rest(**storm: Any) -> None:
     _check_storm(**storm)
 
 
 @pytest.mark.thorough
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(**storms)
 def test_in_many_storms_no_removal_of_ours_passes_the_floor_and_all_comes_to_rest(**storm: Any) -> None:
     _check_storm(**storm)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(warm=st.integers(1, 6), strategy=updates, seed=seeds)
 def test_a_broken_template_takes_no_more_than_the_floor_allows_and_its_correction_ends_it(
     warm: int, strategy: Json, seed: int
@@ -135,7 +135,7 @@ def test_a_broken_template_takes_no_more_than_the_floor_allows_and_its_correctio
     assert (pool.ready, pool.complaints) == (warm, [])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     warm=st.integers(1, 8),
     surge=st.integers(1, 3),
