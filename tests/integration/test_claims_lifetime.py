@@ -52,7 +52,7 @@ def test_the_lifetime_is_the_wish_or_the_default_within_the_bound(site: Site) ->
 
 
 def test_a_lifetime_that_is_over_releases_the_vm_and_keeps_the_claim(site: Site) -> None:
-    site.pool(warm=1, template=vm_template(shutdown="1s"))
+    site.pool(warm=1, template=vm_template(shutdown="3s"))
     site.until_warm(1)
     site.claim(lifetime="2s")
     bound = site.bound()

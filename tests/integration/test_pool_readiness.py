@@ -49,7 +49,7 @@ def test_claims_get_the_oldest_or_the_newest_warm_vm(site: Site, order: str) -> 
 
 
 def test_with_agent_connected_a_vm_is_warm_when_its_agent_answers(site: Site) -> None:
-    site.pool(warm=1, template=vm_template(agent="700ms"), readiness={"when": "AgentConnected"})
+    site.pool(warm=1, template=vm_template(agent="4s"), readiness={"when": "AgentConnected"})
 
     def ready_without_agent(vmi: Json) -> bool:
         return condition(vmi, "Ready").get("status") == "True" and not condition(vmi, "AgentConnected")
@@ -114,11 +114,11 @@ def test_an_unready_vm_does_not_count_and_is_replaced_after_its_grace(site: Site
 
 def test_a_vm_that_is_not_warm_by_its_deadline_is_replaced(site: Site) -> None:
     slow = vm_template(boot="10m")
-    site.pool(warm=1, template=slow, readiness={"deadline": "2s"})
+    site.pool(warm=1, template=slow, readiness={"deadline": "4s"})
     [vm] = until("a VM", site.vm_names, lambda names: len(names) == 1)
-    site.until_gone(VMS, vm)
     said = site.until_condition(POOLS, "pool", "Degraded", "True", "VMsFailed")
-    assert "1 VMs failed in a row: it was not warm within its deadline of 2 s" in said["message"]
+    assert "1 VMs failed in a row: it was not warm within its deadline of 4 s" in said["message"]
+    site.until_gone(VMS, vm)
     until("another one", site.vm_names, lambda names: names and vm not in names)
 
 

@@ -85,7 +85,7 @@ def test_wait_does_not_pass_before_the_change_was_seen(site: Site, kubectl: Kube
     site.pool(warm=1, **strategy())
     site.until_warm(1)
     until_rolled_out(kubectl, site)
-    change(site, second(boot="1500ms"))
+    change(site, second(boot="6s"))
     with pytest.raises(KubectlError, match="timed out"):
         kubectl("wait", "-n", site.namespace, "wp/pool", "--for=condition=RolledOut", "--timeout=1s")
     until_rolled_out(kubectl, site)
