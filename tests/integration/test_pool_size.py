@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.support.kubectl import Kubectl
-from tests.support.site import CLAIMS, POOLS, VMS, Json, Site, condition, holds, named_vm, until, vm_template
+from tests.support.site import (
+    CLAIMS,
+    POOLS,
+    VMS,
+    Json,
+    Site,
+    condition,
+    holds,
+    named_vm,
+    until,
+    until_still,
+    vm_template,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("controller", "auditor")]
 
@@ -48,7 +60,7 @@ def test_a_full_pool_says_that_it_serves_and_rests(site: Site) -> None:
         ("CapacityAvailable", "True", "BelowLimits"),
     ):
         site.until_condition(POOLS, "pool", kind, status, reason)
-    version = site.get(POOLS, "pool")["metadata"]["resourceVersion"]
+    version = until_still(lambda: site.get(POOLS, "pool")["metadata"]["resourceVersion"])
     holds(
         "at rest",
         lambda: site.get(POOLS, "pool")["metadata"]["resourceVersion"],
@@ -98,7 +110,7 @@ def test_the_scale_subresource_counts_unclaimed_vms(site: Site) -> None:
     site.until_warm(2)
     site.claim()
     site.bound()
-    site.until_warm(2)
+    site.until(POOLS, "pool", "refilled", lambda pool: counts(pool) == (2, 3, 1, 2))
     scale = site.api.get(site.path(POOLS, "pool") + "/scale").body
     assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (2, 2)
     selected = site.api.get(site.path(VMS), labelSelector=scale["status"]["selector"]).body["items"]

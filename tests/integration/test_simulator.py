@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,10 +36,16 @@ def shown(events: list[Seen]) -> list[str]:
     return [word for before, word in pairwise(["", *words]) if word != before]
 
 
+def gone(events: list[Seen], name: str) -> bool:
+    """Whether the VM of this name was seen to go."""
+    return any(e.kind == VMS and e.type == "DELETED" and e.object["metadata"]["name"] == name for e in events)
+
+
 async def test_a_vm_is_written_in_the_observed_order(vms: VMWatch) -> None:
     await vms.create(boot="500ms")
     await vms.until_ready(VMS)
-    assert shown(vms.of(VMS)) == ["Stopped", "Starting", "Running"]
+    # On a busy machine the first status is overtaken by the second, as KubeVirt's is in a burst.
+    assert [word for word in shown(vms.of(VMS)) if word != "Stopped"] == ["Starting", "Running"]
     assert shown(vms.of(VMIS)) == ["Pending", "Scheduling", "Scheduled", "Running"]
     assert len(vms.of(VMIS, "MODIFIED")) == 7
     assert 5 <= len(vms.of(VMS, "MODIFIED")) <= 9
@@ -115,12 +122,18 @@ async def test_a_deleted_vm_takes_its_vmi_first_and_both_change_as_observed(vms:
 
 
 async def test_a_vm_deleted_before_its_finalizer_is_gone_at_once_without_a_vmi(vms: VMWatch) -> None:
-    await vms.create(boot="5s")
-    await vms.api.delete(vms.path(VMS, "vm"))
-    await vms.until_gone(VMS)
+    for number in range(20):  # until one is deleted fast enough
+        await vms.create(name := f"vm-{number}", boot="5s")
+        await vms.api.delete(vms.path(VMS, name))
+        await vms.until("gone", partial(gone, name=name))
+        lives = [each.object["metadata"] for each in vms.of(VMS) if each.object["metadata"]["name"] == name]
+        if not any(meta.get("finalizers") for meta in lives):
+            break
+    else:
+        raise AssertionError("each of twenty had its finalizer")
     await vms.create("other", boot="200ms")
     await vms.until_ready(VMIS)
-    assert {each.object["metadata"]["name"] for each in vms.of(VMIS)} == {"other"}
+    assert name not in {each.object["metadata"]["name"] for each in vms.of(VMIS)}
 
 
 async def test_a_vm_deleted_while_it_boots_leaves_nothing(vms: VMWatch) -> None:
@@ -132,7 +145,7 @@ async def test_a_vm_deleted_while_it_boots_leaves_nothing(vms: VMWatch) -> None:
 
 
 async def test_a_name_in_use_by_a_terminating_vm_is_refused(vms: VMWatch) -> None:
-    await vms.create(boot="100ms", shutdown="1s")
+    await vms.create(boot="100ms", shutdown="5s")
     await vms.until_ready(VMS)
     await vms.api.delete(vms.path(VMS, "vm"))
     with pytest.raises(ApiError) as refusal:
@@ -188,10 +201,10 @@ async def test_a_restart_that_was_asked_for_gives_a_new_vmi(vms: VMWatch) -> Non
     await vms.until_ready(VMS)
     requests = [{"action": "Stop", "uid": vmi["metadata"]["uid"]}, {"action": "Start"}]
     await vms.api.merge_patch(f"{vms.path(VMS, 'vm')}/status", {"status": {"stateChangeRequests": requests}})
-    await vms.until_ready(VMIS, count=2)
-    ready = [each for each in vms.of(VMS) if each.ready]
+    again = await vms.until_ready(VMIS, count=2)
+    since = int(again["metadata"]["resourceVersion"])
     await vms.until(
-        "Ready again", lambda events: len([e for e in events if e.kind == VMS and e.ready]) > len(ready)
+        "Ready again", lambda events: any(e.kind == VMS and e.ready and e.version > since for e in events)
     )
     assert "stateChangeRequests" not in vms.of(VMS)[-1].object["status"]
 
@@ -220,6 +233,7 @@ async def test_when_the_agent_connects_the_address_is_away_for_a_moment(vms: VMW
         return any(e.kind == VMS and condition(e.object, "AgentConnected") for e in events)
 
     await vms.until("a VM with an agent", connected)
+    await vms.level()
     addresses = [
         each.object["status"]["interfaces"][0].get("ipAddress") for each in vms.of(VMIS) if each.ready
     ]
@@ -232,9 +246,13 @@ async def test_a_paused_vm_is_ready_for_a_moment_more(vms: VMWatch) -> None:
     await vms.until_ready(VMS)
     await vms.patch({"metadata": {"annotations": {"simulator.bullpen.dev/pause": "true"}}})
     await vms.until("paused", lambda events: any(e.shown == "Paused" and not e.ready for e in events))
-    assert [each.ready for each in vms.of(VMS) if each.shown == "Paused"] == [True, False]
+    await vms.level()
+    paused = [each.ready for each in vms.of(VMIS) if condition(each.object, "Paused")]
+    assert paused == [True, False]
+    # On a busy machine the VM says both at once.
+    assert [each.ready for each in vms.of(VMS) if each.shown == "Paused"] in ([True, False], [False])
     await vms.patch({"metadata": {"annotations": {"simulator.bullpen.dev/pause": None}}})
-    await vms.until("unpaused", lambda events: events[-1].kind == VMS and events[-1].ready)
+    await vms.until("unpaused", lambda _: vms.of(VMS)[-1].ready)
 
 
 async def test_a_burst_of_vms_is_booted_and_each_has_its_own_address(vms: VMWatch) -> None:

@@ -146,7 +146,7 @@ async def test_in_the_minimal_profile_an_orphan_delete_leaves_the_vmi(own_plane:
         await vms.until_ready(VMIS)
         orphan = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan"}
         await vms.api.request("DELETE", vms.path(VMS, "vm"), orphan)
-        await vms.until("gone", lambda events: events[-1].type == "DELETED" and events[-1].kind == VMS, 60)
+        await vms.until("gone", lambda _: vms.of(VMS, "DELETED"), 60)
         await vms.create("other")
         await vms.until_ready(VMIS, count=2)
         await vms.api.delete(vms.path(VMS, "other"))

@@ -16,7 +16,7 @@ async def test_a_short_soak_finds_nothing_and_leaves_nothing(tmp_path: Path) -> 
     """On a control plane of its own: what others left there would count as what it left."""
     with own_plane(tmp_path) as plane:
         async with stage(plane, tmp_path, recordings=tmp_path) as where:
-            found = await soak(where, minutes=0.2, seed=1, places=2, lease="6s")
+            found = await soak(where, minutes=0.2, seed=1, places=2, lease="12s")
     assert found.findings == []
     assert found.claims["bound"] > 0
     assert sum(found.ends.values()) > 0

@@ -129,7 +129,7 @@ class Soak:
         took = time.monotonic() - began
         await self._auditor.settled(30)
         for scene in self._scenes:
-            await scene.balanced(0.0)
+            await scene.balanced(0.0, soon=0.0)
         self._hear(gaps=gaps)
         await self._idle(leader)
         return took, f", at last: {'; '.join(last[:6])}" if last else ""

@@ -64,6 +64,17 @@ def until_equal(look: Callable[[], Any], wanted: Any, seconds: float = 30) -> No
     until(f"{wanted!r}", look, lambda seen: seen == wanted, seconds)
 
 
+def until_still(look: Callable[[], Any], seconds: float = 1.5) -> Any:
+    """Look until it has not changed for so long, which is more than a status waits; what it is then."""
+    seen, since, deadline = look(), time.monotonic(), time.monotonic() + 30
+    while time.monotonic() < since + seconds:
+        if (now := look()) != seen:
+            assert time.monotonic() < deadline, f"never still; last seen: {_shown(now)}"
+            seen, since = now, time.monotonic()
+        time.sleep(0.05)
+    return seen
+
+
 def holds(what: str, look: Callable[[], Any], fits: Callable[[Any], Any] = bool, seconds: float = 1) -> None:
     """It is so, and stays so for a while: for what must not happen."""
     deadline = time.monotonic() + seconds

@@ -110,7 +110,9 @@ class VMWatch:
             return {e.object["metadata"]["uid"] for e in events if e.kind == kind and e.ready}
 
         await self.until(f"{count} Ready {kind}", lambda events: len(uids(events)) >= count)
-        return next(each.object for each in reversed(self.events) if each.kind == kind and each.ready)
+        found = next(each.object for each in reversed(self.events) if each.kind == kind and each.ready)
+        await self.level()
+        return found
 
     async def until_shown(self, status: str) -> Json:
         """The VM once it shows this status."""
@@ -125,6 +127,26 @@ class VMWatch:
         await self.until(
             f"gone ({kind})", lambda events: any(e.kind == kind and e.type == "DELETED" for e in events)
         )
+        await self.level()
+
+    async def level(self) -> None:
+        """Wait until both watches have shown what the API server has by now: one may be behind the other."""
+        known = self._last()
+        there: dict[tuple[str, str], int] = {}
+        for kind in (VMS, VMIS):
+            for item in (await self.api.list(self.path(kind))).items:
+                meta = orjson.loads(bytes(item))["metadata"]
+                there[kind, meta["uid"]] = int(meta["resourceVersion"])
+
+        def caught_up(_: list[Seen]) -> bool:
+            last = self._last()
+            seen = all(key in last and last[key].version >= version for key, version in there.items())
+            return seen and all(last[key].type == "DELETED" for key in known.keys() - there.keys())
+
+        await self.until("both watches level", caught_up)
+
+    def _last(self) -> dict[tuple[str, str], Seen]:
+        return {(each.kind, each.object["metadata"]["uid"]): each for each in self.events}
 
 
 def condition(obj: Json, kind: str) -> Json:

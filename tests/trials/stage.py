@@ -39,7 +39,7 @@ BOOT = "300ms..800ms"
 _REST = 90.0  # seconds for everything to be repaired: a dead leader's lease, the garbage collector, boots
 _LOOK = 0.25
 QUIET = 3.0  # seconds at rest over which a controller is watched for spinning
-_SOON = 10.0  # seconds in which nothing may change by time alone: QUIET, and the auditor's look before it
+_SOON = 10.0  # seconds in which nothing may change by time alone: the auditor's judgement, and QUIET
 _IDLE_STEPS = ("lease", "watch", "list", "resync")
 
 
@@ -233,30 +233,30 @@ class Scene:
         found = await self.auditor.settled(30)
         if broken := [each for each in found if not (gaps and each.rule is Rule.GAP)]:
             raise TrialError("the auditor says: " + "; ".join(map(str, broken[:8])))
-        if left := await self._unrest():
+        if left := await self._unrest(QUIET):
             raise TrialError(f"at rest, and then not any more: {'; '.join(left[:8])}")
 
-    async def balanced(self, seconds: float = _REST) -> list[str]:
-        """Wait until the books balance and the pools say so; what was waited for last.
+    async def balanced(self, seconds: float = _REST, soon: float = _SOON) -> list[str]:
+        """Wait until the books balance, as they will `soon`, and the pools say so; what was waited for last.
 
         Raises:
             TrialError: they don't; the text says what is left over.
         """
         deadline, last = time.monotonic() + seconds, []
-        while left := await self._unrest():
+        while left := await self._unrest(soon):
             last = left
             if time.monotonic() > deadline:
                 raise TrialError(f"not at rest after {seconds:g} s: {'; '.join(left[:8])}")
             await asyncio.sleep(_LOOK)
         return last
 
-    async def _unrest(self) -> list[str]:
+    async def _unrest(self, soon: float) -> list[str]:
         try:
             claims, vms = await self.claims(), await self.vms()
             pools = await self._listed(f"{self._bullpen}/{POOLS}")
         except ApiError as error:
             return [str(error)]
-        found = complaints(claims, vms, sum(self.warm.values())) + running_out(claims, time.time(), _SOON)
+        found = complaints(claims, vms, sum(self.warm.values())) + running_out(claims, time.time(), soon)
         for pool in pools:
             name = pool["metadata"]["name"]
             ready = pool.get("status", {}).get("warm", {}).get("ready")

@@ -10,7 +10,7 @@ from e2e.cluster import start_simulator
 from e2e.controlplane.plane import ControlPlane
 from tests.integration.own_cluster.conftest import Start
 from tests.support.degraded import stays_calm
-from tests.support.site import CLAIMS, POOLS, Site, condition, holds, until
+from tests.support.site import CLAIMS, POOLS, Site, condition, holds, until, until_still
 
 pytestmark = pytest.mark.cluster
 
@@ -36,7 +36,7 @@ def test_a_full_cluster_stops_refills_is_told_and_goes_on_when_there_is_room(
     site.until_warm(2)
     told = site.until_condition(POOLS, "pool", "CapacityAvailable", "False", "Unschedulable")
     assert "VMs wait for a node with room: add nodes, or lower warm.replicas" in told["message"]
-    waiting = site.get(POOLS, "pool")["status"]["instances"]["provisioning"]
+    waiting = until_still(lambda: len(site.vms())) - 2
     assert 1 <= waiting <= 2
     site.claim("warm")
     site.bound("warm")
