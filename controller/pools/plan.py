@@ -101,7 +101,8 @@ def creations(seen: Snapshot) -> int:
 def _removals(seen: Snapshot) -> list[Remove]:
     """Draining ones go on, failed ones go, then outdated ones, then surplus.
 
-    No more at once than maxConcurrentDeletions. Outdated ones that go are surplus no more.
+    No more at once than maxConcurrentDeletions. Outdated ones that go are surplus no more, and no warm one
+    goes for a VM that was ordered and is not seen yet: that one will be the surplus.
     """
     chosen: list[tuple[Instance, Why]] = [(each, Why.DRAINING) for each in seen.draining]
     if not seen.pool.spec.suspend:
@@ -109,7 +110,7 @@ def _removals(seen: Snapshot) -> list[Remove]:
         replaced = {each.uid: each for each in (*seen.out_of_place, *rollout.leaving(seen))}
         chosen += [(each, Why.FAILED) for each in seen.failed]
         chosen += [(each, Why.STALE if seen.is_stale(each) else Why.TOO_OLD) for each in replaced.values()]
-        spent = sum(each.state is not State.UNREADY for each in replaced.values())
+        spent = seen.creating + sum(each.state is not State.UNREADY for each in replaced.values())
         others = [each for each in surplus_order(seen) if each.uid not in replaced]
         chosen += [(each, Why.SURPLUS) for each in others[: max(0, surplus(seen) - spent)]]
     return _grouped(chosen[: _room(seen)])

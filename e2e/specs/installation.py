@@ -23,6 +23,7 @@ import yaml
 
 from e2e.controlplane.plane import ControlPlane
 from e2e.install import ROOT
+from e2e.specs.words import condition, wait
 from e2e.tools.programs import find_or_build
 from tests.support.kubectl import Kubectl
 from tests.support.ports import free_port
@@ -154,6 +155,17 @@ class Installation:
             self.kubectl("scale", "-n", NAMESPACE, f"deployment/{RELEASE}", "--replicas=0")
             pods = ["pod", "-n", NAMESPACE, f"--selector=app.kubernetes.io/instance={RELEASE}"]
             self.kubectl("wait", "--for=delete", *pods, "--timeout=90s", seconds=100)
+
+    def leave(self, namespace: str, pool: str) -> None:
+        """A clean stop after which the pool says that nobody is there: the last words take a second at most."""
+        what = f"wp/{pool}"
+        for _ in range(3):
+            self.stop_controller()
+            if condition(self.kubectl, namespace, what, "Ready")["reason"] == "ControllerStopped":
+                return
+            self.start_controller()
+            wait(self.kubectl, namespace, what, "condition=Ready")
+        raise AssertionError(f"{what} was never told that the controller stops")
 
     def said(self) -> str:
         """The controller's log."""

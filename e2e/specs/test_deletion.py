@@ -54,7 +54,7 @@ def test_a_pool_that_is_orphaned_leaves_all_its_vms(kubectl: Kubectl, namespace:
 def test_a_pool_deleted_while_no_controller_runs_says_what_to_do_and_that_works(
     kubectl: Kubectl, namespace: str, bullpen: Installation, claimed: str
 ) -> None:
-    bullpen.stop_controller()
+    bullpen.leave(namespace, "ci")
     ready = condition(kubectl, namespace, "wp/ci", "Ready")
     assert (ready["status"], ready["reason"]) == ("Unknown", "ControllerStopped")
     assert "no controller runs" in kubectl("describe", "wp/ci", "-n", namespace)

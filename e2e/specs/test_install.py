@@ -253,7 +253,7 @@ def pod(manifests: str, namespace: str) -> dict[str, Any]:
 def restricted(kubectl: Kubectl, namespace: str) -> str:
     """A namespace that takes restricted pods alone."""
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-    wait(kubectl, namespace, "serviceaccount/default", "jsonpath={.metadata.name}=default")
+    wait(kubectl, namespace, "serviceaccount/default", "create")
     return namespace
 
 

@@ -151,7 +151,7 @@ def test_a_namespaces_administrator_takes_the_finalizer_off_once_no_controller_r
     assert owner.patch(POOLS, "ci", freed).status == 403
     kept = owner.delete(POOLS, "ci", "Orphan")
     assert (kept.status, "takes the right to delete VMs" in kept.message) == (403, True)
-    bullpen.stop_controller()
+    bullpen.leave(namespace, "ci")
     assert owner.delete(POOLS, "ci").ok
     assert owner.patch(POOLS, "ci", freed).ok
     wait(kubectl, namespace, "wp/ci", "delete")
@@ -162,7 +162,7 @@ def test_the_page_says_what_the_pool_says(
 ) -> None:
     make_pool(kubectl, namespace, "ci", warm=1)
     full(kubectl, namespace, "ci", 1)
-    bullpen.stop_controller()
+    bullpen.leave(namespace, "ci")
     message = condition(kubectl, namespace, "wp/ci", "Ready")["message"]
     told = re.findall(r"`(kubectl .*?)`", message)
     written = commands("A pool deleted while no controller runs")

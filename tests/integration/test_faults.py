@@ -57,7 +57,7 @@ def _each(scenario: str, addresses: tuple[str, ...], *kinds: Kind) -> list[Run]:
 async def test_a_controller_killed_around_either_write_of_a_hand_over_harms_nobody(where: Stage) -> None:
     kills = _each("bind", WRITES, Kind.KILL_BEFORE, Kind.KILL_AFTER, Kind.KILL_LATE)
     reports = await _tried(where, *kills)
-    assert all(each.restarts == 1 for each in reports)
+    assert all(each.restarts >= 1 for each in reports)  # more, where the machine stood still for a lease
 
 
 async def test_a_lost_reply_or_a_late_write_of_a_hand_over_gives_no_second_vm(where: Stage) -> None:

@@ -187,6 +187,19 @@ def test_no_more_go_than_there_are_too_many() -> None:
     assert _removed(make_snapshot(removable=warm[:3])) == []
 
 
+def test_a_warm_one_does_not_go_for_one_that_was_ordered_and_is_not_seen_yet() -> None:
+    """As when a refused hand-over gives its VM back while the one in its place is being made."""
+    pool, [warm] = make_pool(warm=1), _instances(State.WARM, "warm")
+    assert plan(make_snapshot(pool, removable=[warm], creating=1)) == []
+    late = make_instance("late", State.PROVISIONING)
+    assert _removed(make_snapshot(pool, removable=[warm, late])) == ["late"]
+
+
+def test_what_is_surplus_without_the_unseen_goes_at_once() -> None:
+    warm = _instances(State.WARM, "a", "b", "c")
+    assert len(_removed(make_snapshot(make_pool(warm=1), removable=warm, creating=1))) == 2
+
+
 def test_waiting_claims_keep_surplus_alive() -> None:
     warm = _instances(State.WARM, "a", "b", "c", "d", "e")
     assert len(_removed(make_snapshot(removable=warm, backorders=1))) == 1
