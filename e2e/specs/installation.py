@@ -157,7 +157,7 @@ class Installation:
             self.kubectl("wait", "--for=delete", *pods, "--timeout=90s", seconds=100)
 
     def leave(self, namespace: str, pool: str) -> None:
-        """A clean stop after which the pool says that nobody is there: the last words take a second at most."""
+        """A clean stop after which the pool says that nobody is there: last words get a second."""
         what = f"wp/{pool}"
         for _ in range(3):
             self.stop_controller()
