@@ -102,7 +102,12 @@ def controller(
 ) -> Iterator[Controller]:
     """The session's controller, with a brake that probes soon. Tests that kill one start their own."""
     directory = tmp_path_factory.mktemp("controller")
-    settings = {"brake_delay": "2s", "resync_interval": "2s"}
-    # Nobody takes over from it: a lease lost while the machine stands still would end all that follows.
-    with running_controller(kubeconfig, directory, lease_duration="60s", **settings) as running:
+    with running_controller(
+        kubeconfig,
+        directory,
+        brake_delay="2s",
+        resync_interval="2s",
+        # Nobody takes over from it: a lease lost while the machine stands still would end all that follows.
+        lease_duration="60s",
+    ) as running:
         yield running
