@@ -17,7 +17,7 @@ from auditor.order import Order
 QUIET = 0.5
 """Seconds without an event that count as rest."""
 _PACE = 0.3  # seconds between two questions to a silent stream
-_PATIENCE = 3.0  # seconds that a watch may lag behind a list before it counts as broken
+_PATIENCE = 10.0  # seconds that a watch may lag behind a list before it counts as broken
 
 
 class Auditor:

@@ -42,7 +42,7 @@ class Controller:
     def said(self) -> str:
         return self.log.read_text()
 
-    def wait_until_says(self, words: str, seconds: float = 30.0) -> None:
+    def wait_until_says(self, words: str, seconds: float = 60.0) -> None:
         """Wait for a line of its log."""
         deadline = time.monotonic() + seconds
         while words not in self.said:

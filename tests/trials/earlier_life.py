@@ -87,7 +87,7 @@ async def earlier_life(plane: ControlPlane, directory: Path, count: int) -> Foun
     start_simulator(plane, ["--profile", "minimal", "--boot", "100ms"])
     async with Api(load_cluster(plane.kubeconfig)) as api:
         await api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        with running_controller(plane.kubeconfig, directory):
+        with running_controller(plane.kubeconfig, directory, lease_duration="30s"):
             manifest = pool_manifest("pool", template=vm_template(), warm={"replicas": 2})
             await api.post(f"{BULLPEN}/{names.POOLS}", manifest)
             await _until(api, f"{names.POOLS}/pool", lambda pool: _warm(pool) == 2)
@@ -97,11 +97,13 @@ async def earlier_life(plane: ControlPlane, directory: Path, count: int) -> Foun
         foreign = await _foreign(api)
         await api.post(f"{BULLPEN}/{names.CLAIMS}", claim_manifest("first", "pool"))
         began = time.monotonic()
-        with running_controller(plane.kubeconfig, directory) as controller:
+        with running_controller(plane.kubeconfig, directory, lease_duration="30s") as controller:
             ready = time.monotonic() - began
             await _until(api, f"{names.CLAIMS}/first", lambda claim: _phase(claim) == "Bound")
             served = time.monotonic() - began
-            pool = await _until(api, f"{names.POOLS}/pool", lambda pool: _warm(pool) == 2)
+            pool = await _until(
+                api, f"{names.POOLS}/pool", lambda pool: _warm(pool) == 2 and pool["status"]["total"] >= 3
+            )
             _judge(pool, controller)
         if await _foreign(api) != foreign:
             raise EarlierLifeError("a foreign VM was changed")

@@ -50,12 +50,14 @@ def kubectl(kubeconfig: Path) -> Kubectl:
 def start(kubeconfig: Path, tmp_path: Path, namespace: str) -> Iterator[Start]:
     """`start()`: one more controller on the test's own Lease; `start(wait=False)` for one that will wait.
 
-    `resync_interval="5s"` and the like are its settings, `account` a kubeconfig of its own.
+    `resync_interval="5s"` and the like are its settings, `account` a kubeconfig of its own. Its lease is
+    long where nobody has to outlive it: a machine that stands still for a while must not end it.
     """
     with ExitStack() as running:
 
         def one_more(*, wait: bool = True, account: Path = kubeconfig, **settings: str) -> Controller:
             lease = f"lease-of-{namespace}"
+            settings = {"lease_duration": "30s", **settings}
             return running.enter_context(
                 running_controller(account, tmp_path, lease=lease, wait=wait, **settings)
             )

@@ -43,6 +43,9 @@ def furnish(site: Site) -> None:
     site.until_condition(CLAIMS, "patient", "Bound", "False", "Queued")
     site.until_warm(1)
     until("one boots", lambda: site.vm_names("slow"), lambda names: len(names) == 1)
+    until("one warm, one bound, one booting", lambda: all_there(site), lambda there: len(there) == 3)
+    site.until(POOLS, "pool", "counted", lambda pool: pool["status"]["total"] == 2)
+    site.until_warm(1)
 
 
 def untouched(site: Site, number: int) -> None:

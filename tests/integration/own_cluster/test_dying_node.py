@@ -58,7 +58,7 @@ def test_warm_vms_of_a_node_that_dies_are_replaced_without_a_brake_and_a_claimed
 ) -> None:
     assert callable(end)
     start()
-    site.pool(warm=4, readiness={"unreadyGrace": "2s"})
+    site.pool(warm=4, readiness={"unreadyGrace": "8s"})
     site.until_warm(4)
     site.claim("mine")
     mine = named_vm(site.bound("mine"))

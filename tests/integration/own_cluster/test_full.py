@@ -29,7 +29,7 @@ def four_places(plane: ControlPlane) -> Iterator[None]:
 def test_a_full_cluster_stops_refills_is_told_and_goes_on_when_there_is_room(
     site: Site, start: Start
 ) -> None:
-    controller = start()
+    controller = start(watch_namespaces=site.namespace)
     site.pool("other", warm=4)
     site.until_warm(4, "other")
     site.pool(warm=5, limits={"maxConcurrentCreations": 2}, readiness={"deadline": "2s"})

@@ -20,6 +20,7 @@ from tests.support.site import CLAIMS, POOLS, Site, named_vm, until
 pytestmark = pytest.mark.cluster
 
 LOST_LEASE = 3  # exit code
+SHORT = {"lease_duration": "6s"}  # one may be lost here
 TOO_LONG = 14.0  # seconds: the lease of six, and a request that hangs
 CROWD = [f"claim-{number}" for number in range(12)]
 
@@ -57,7 +58,7 @@ def survivor(controller: Controller, start: Start) -> Controller:
         assert controller.process.wait(10) == LOST_LEASE, controller.said[-2000:]
     except subprocess.TimeoutExpired:
         return controller
-    return start()
+    return start(**SHORT)
 
 
 def all_served_once(site: Site) -> None:
@@ -74,7 +75,7 @@ def all_served_once(site: Site) -> None:
 def test_an_api_server_that_is_restarted_in_a_burst_costs_nobody_a_vm(
     site: Site, start: Start, plane: ControlPlane, number: signal.Signals
 ) -> None:
-    controller = start()
+    controller = start(**SHORT)
     site.pool(warm=6)
     site.until_warm(6)
     for name in CROWD:
@@ -99,7 +100,7 @@ def reachable(site: Site) -> bool:
 def test_an_etcd_that_stands_still_again_and_again_doubles_nothing(
     site: Site, start: Start, plane: ControlPlane
 ) -> None:
-    controller = start()
+    controller = start(**SHORT)
     site.pool(warm=6)
     site.until_warm(6)
     for name in CROWD:
@@ -115,7 +116,7 @@ def test_an_etcd_that_stands_still_again_and_again_doubles_nothing(
 def test_when_etcd_stands_still_for_longer_than_the_lease_a_new_start_takes_over_and_doubles_nothing(
     site: Site, start: Start, plane: ControlPlane
 ) -> None:
-    controller = start()
+    controller = start(**SHORT)
     site.pool(warm=6)
     site.until_warm(6)
     for name in CROWD:
@@ -123,6 +124,6 @@ def test_when_etcd_stands_still_for_longer_than_the_lease_a_new_start_takes_over
     still(plane, TOO_LONG)
     assert controller.process.wait(30) == LOST_LEASE
     assert "not leading: nothing is written any more" in controller.said
-    start()
+    start(**SHORT)
     all_served_once(site)
     assert site.get(CLAIMS, CROWD[0])["status"]["phase"] == "Bound"

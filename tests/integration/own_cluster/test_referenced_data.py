@@ -25,7 +25,7 @@ RULES: list[Json] = [
 def test_a_secret_that_changes_while_no_controller_runs_is_told_by_the_next(
     site: Site, auditor: AuditorThread, start: Start
 ) -> None:
-    first = start()
+    first = start(lease_duration="6s")
     data(site, "Secret", "init", "one")
     site.pool(template=reading(init="init"))
     site.until_warm(1)

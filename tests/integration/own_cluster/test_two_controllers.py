@@ -16,7 +16,8 @@ from tests.support.site import POOLS, VMS, Site, metric, named_vm, until
 
 pytestmark = pytest.mark.cluster
 
-LEASE = 6.0  # seconds, of every test's controllers
+LEASE = 6.0  # seconds, where one has to be outlived
+SHORT = {"lease_duration": f"{LEASE:g}s"}
 READY = '"event": "ready"'
 
 
@@ -32,9 +33,9 @@ def is_ready(controller: Controller) -> bool:
         return False
 
 
-def standby(start: Start) -> Controller:
+def standby(start: Start, **settings: str) -> Controller:
     """A second controller that has seen who holds the lease, and all that is there."""
-    second = start(wait=False)
+    second = start(wait=False, **settings)
     second.wait_until_says("waiting for the lease")
     until("ready", lambda: is_ready(second))
     return second
@@ -64,7 +65,7 @@ def test_the_second_controller_waits_and_says_for_whom(
 def test_the_second_takes_over_when_the_first_is_killed(
     site: Site, auditor: AuditorThread, start: Start
 ) -> None:
-    first, second = start(), standby(start)
+    first, second = start(**SHORT), standby(start, **SHORT)
     site.pool(warm=2)
     site.until_warm(2)
     site.claim("before")
@@ -72,8 +73,8 @@ def test_the_second_takes_over_when_the_first_is_killed(
     died = time.monotonic()
     first.kill()
     site.claim("meanwhile")
-    second.wait_until_says(READY)
-    assert time.monotonic() - died < LEASE + 6
+    second.wait_until_says(READY, 60)
+    assert time.monotonic() - died < LEASE + 20
     assert named_vm(site.bound("meanwhile"))["uid"] != before["uid"]
     site.until_warm(2)
     assert named_vm(site.bound("before")) == before
@@ -91,7 +92,7 @@ def test_the_second_takes_over_at_once_when_the_first_is_stopped(
     assert first.stop() == 0
     stopped = time.monotonic()
     second.wait_until_says(READY)
-    assert time.monotonic() - stopped < LEASE / 2, "it does not wait for the lease to run out"
+    assert time.monotonic() - stopped < 15, "it does not wait for the lease of half a minute to run out"
     site.claim()
     site.bound()
     site.until_condition(POOLS, "pool", "Ready", "True", "Serving")
@@ -139,7 +140,7 @@ def test_after_a_clean_stop_a_pool_says_that_nobody_watches_it(
 def test_what_happened_while_no_controller_ran_is_made_up_for(
     site: Site, auditor: AuditorThread, start: Start
 ) -> None:
-    first = start()
+    first = start(**SHORT)
     site.pool(warm=2)
     site.until_warm(2)
     site.claim("one")
@@ -154,7 +155,7 @@ def test_what_happened_while_no_controller_ran_is_made_up_for(
     site.delete("virtualmachineclaims", "one")
     site.claim("three")
     site.patch(POOLS, "pool", {"spec": {"warm": {"replicas": 1}}})
-    start()
+    start(**SHORT)
     site.until_phase("two", "Lost")
     site.until_gone(VMS, one["name"])
     site.bound("three")

@@ -118,7 +118,7 @@ def test_kubevirt_that_is_removed_takes_its_vms_along_and_may_come_back(
 def test_a_claim_whose_vm_went_with_kubevirt_while_no_controller_ran_is_told_when_it_is_known(
     admin: Rest, plane: ControlPlane, site: Site, start: Start
 ) -> None:
-    first = start()
+    first = start(lease_duration="6s")
     site.pool(warm=1)
     site.claim()
     vm = named_vm(site.bound())
