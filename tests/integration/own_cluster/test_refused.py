@@ -203,8 +203,9 @@ def ending(admin: Rest) -> list[str]:
 def test_a_namespace_that_ends_takes_its_pools_along_and_nobody_storms(
     site: Site, start: Start, admin: Rest
 ) -> None:
-    until("no namespace of another test", lambda: ending(admin), lambda names: not names, 90)
     controller = start()
+    # Those of other tests end only now, where their own controllers are gone.
+    until("no namespace of another test", lambda: ending(admin), lambda names: not names, 150)
     site.pool(warm=2)
     site.until_warm(2)
     site.claim()
