@@ -76,6 +76,7 @@ class PoolLoop:
         self._revision = (record.pool.status and record.pool.status.current_revision) or ""
         self._freshness = Freshness()
         self._gone = False
+        self._began = space.now()  # the last pass
 
     @property
     def pool(self) -> VirtualMachinePool:
@@ -115,6 +116,7 @@ class PoolLoop:
     # ---- one pass
 
     async def _pass(self) -> None:
+        self._began = self.space.now()
         await self._adopt()
         self._read_template()
         self._data.look(self.pool)
@@ -138,8 +140,9 @@ class PoolLoop:
         now = self.space.now()
         timers = (self._retry_at, self._refusals.retry_at, self._late_at, self._boots.brake.next_probe or 0.0)
         for at in (*timers, self._freshness.look_at, self._data.due, *self._sizing.due):
-            if now < at < math.inf:
-                delay = min(delay, at - now + 0.01)
+            # What came due while the pass was under way may have come after it was looked at.
+            if self._began < at < math.inf:
+                delay = min(delay, max(0.0, at - now) + 0.01)
         # Not wait_for: before Python 3.12 it forgets a cancellation that comes together with the wake.
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):

@@ -128,6 +128,7 @@ def well(site: Site) -> None:
     site.until_warm(1)
     site.claim("fine", metadata={"annotations": {"example.com/token": CLAIMED}})
     site.bound("fine")
+    site.until_condition(POOLS, "pool", "ReferencedDataChanged", "False", "DataUnchanged")
     secret = f"/api/v1/namespaces/{site.namespace}/secrets/seed"
     assert site.api.patch(secret, {"stringData": {"seed": f"{DATA}-changed"}}).ok
     site.until(
@@ -166,7 +167,7 @@ def refused_at_the_hand_over(site: Site) -> None:
     site.bound("neighbour")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_nothing_private_is_told_to_others(
     site: Site, start: Callable[..., Controller], quotes: Callable[..., None], kubeconfig: Path
 ) -> None:

@@ -72,6 +72,31 @@ async def test_a_change_ends_the_wait_and_is_taken_note_of(loop: PoolLoop) -> No
     assert not loop.wake.is_set()
 
 
+async def test_what_comes_due_while_a_pass_is_under_way_is_not_waited_for_until_the_resync(
+    loop: PoolLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [NOW]
+    monkeypatch.setattr(loop.space, "now", lambda: clock[0])
+
+    async def slow() -> None:
+        loop._retry_at = clock[0] + 0.5  # it was looked at, and is due before the pass is over
+        clock[0] += 1.0
+
+    monkeypatch.setattr(loop, "_adopt", slow)
+    monkeypatch.setattr("controller.pools.loop.plan", lambda _: [])
+    monkeypatch.setattr(loop._reporter, "soon", lambda: None)
+    await loop._pass()
+    async with asyncio.timeout(5):
+        await loop._wait()
+
+
+async def test_what_was_due_before_the_last_pass_wakes_nobody(loop: PoolLoop) -> None:
+    loop._retry_at = NOW - 1.0
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await loop._wait()
+
+
 def test_a_booting_vm_that_is_being_removed_is_not_counted_until_its_mark_is_seen(loop: PoolLoop) -> None:
     inventory = loop.record.inventory
     for name in "abcd":
