@@ -37,7 +37,7 @@ class Sizes:
     held: float = 0.1  # claims that are held in the end, for each VM
 
 
-QUICK = Sizes(counts=(40, 120), seconds=2.0, idle=0.5)
+QUICK = Sizes(counts=(40, 120), seconds=2.0, idle=3.0)
 
 
 class Scale:

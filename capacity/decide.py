@@ -78,8 +78,7 @@ def decide(
     if units <= spec.replicas:
         units, decided_by = spec.replicas, "replicas"
     warnings = [advice for ask in asks for advice in ask.warnings]
-    if not any(each.reason == PoolReason.LEVEL_UNREACHABLE for each in warnings):
-        warnings += policies.too_many(units, decided_by, limits)
+    warnings += policies.too_many(units, decided_by, limits)
     if curve is not None and (applied or spec.service_level is not None):
         # First: where this holds no number of units would do, whatever the others say.
         warnings = [*policies.refill_bound(curve, limits), *warnings]

@@ -107,8 +107,8 @@ def service_level(
 
 
 def too_many(units: int, decided_by: str, limits: Limits) -> tuple[Advice, ...]:
-    """Whether more are to stand ready than may exist at all."""
-    if limits.most is None or units <= limits.most:
+    """Whether more are to stand ready than may exist at all; a service level says so itself."""
+    if limits.most is None or units <= limits.most or decided_by == "serviceLevel":
         return ()
     return (
         Advice(

@@ -39,5 +39,5 @@ def test_a_quick_scale_benchmark_measures_memory_start_and_cpu(tmp_path: Path) -
     for row in (small, large):
         assert row["figures"]["first_s"] > 0
         assert row["figures"]["rss_mib"] > 20
-        assert row["figures"]["cpu_controller_ms"] >= 0  # net of what it does at rest
+        assert row["figures"]["cpu_controller_ms"] > 0
         assert row["figures"]["failed"] == 0

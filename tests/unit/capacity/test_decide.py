@@ -343,6 +343,11 @@ class TestMoreThanMayExist:
     def test_nor_is_a_schedule_that_is_closed(self) -> None:
         assert decided(self.SPEC, NIGHT, limits=Limits(servers=10, most=19)).warnings == ()
 
+    def test_a_level_that_asks_for_nothing_yet_hides_it_from_nobody(self) -> None:
+        both = warm(replicas=1, schedules=[OFFICE], serviceLevel={"target": "99%"})
+        reasons = {each.reason for each in decided(both, limits=Limits(servers=10, most=19)).warnings}
+        assert reasons == {"TooFewClaims", "MaxReplicasReached"}
+
     def test_nor_what_warm_max_holds_down(self) -> None:
         held = warm(replicas=1, max=9, schedules=[OFFICE])
         assert decided(held, limits=Limits(servers=10, most=19)).warnings == ()
